@@ -1,0 +1,126 @@
+"""The records that flow through Veridical: frozen, no logic.
+
+Shapes: B batch, T tokens, L layers, H heads, D width, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One text to classify. `context` is read by the model and never explained or erased."""
+
+    id: str
+    text: str
+    label: int | tuple[int, ...] | None = None  # multi-label: the indices that hold
+    context: str | None = None
+    rationale: tuple[Span, ...] = ()  # character spans in `text`
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """Labelled examples in named splits (train, dev, test; a source may lack some)."""
+
+    name: str
+    labels: tuple[str, ...]
+    splits: Mapping[str, tuple[Example, ...]]
+    multilabel: bool = False
+    about: str = ""  # where it comes from, licence, what was dropped: shown by `veridical data show`
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """One example (or one window of it) under one tokenizer."""
+
+    example: Example
+    ids: tuple[int, ...]  # T
+    types: tuple[int, ...]  # T, segment ids; all 0 where the model has none
+    spans: tuple[Span, ...]  # T, characters in example.text; (0, 0) off the text
+    words: tuple[int, ...]  # T, index of the whitespace-separated word; -1 off the text
+    free: tuple[bool, ...]  # T, may be explained and erased
+    cut: int = 0  # tokens of the text that did not fit and are not in `ids`
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded tensors, right-padded, and the encodings they came from."""
+
+    encoded: tuple[Encoded, ...]
+    ids: torch.Tensor  # [B, T] int64
+    types: torch.Tensor  # [B, T] int64
+    mask: torch.Tensor  # [B, T] bool, attended
+    free: torch.Tensor  # [B, T] bool, may be explained and erased
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What one forward pass returns. Class logits: a one-logit head z is shown as (-z, z)."""
+
+    logits: torch.Tensor  # [B, C]
+    embeddings: torch.Tensor  # [B, T, D], word embeddings after `edit`
+    attentions: tuple[torch.Tensor, ...] = ()  # L x [B, H, T, T]
+    hidden: tuple[torch.Tensor, ...] = ()  # L+1 x [B, T, D]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A question to the model: an altered input. Hashable, so that equal questions are asked once."""
+
+    ids: tuple[int, ...]
+    types: tuple[int, ...]
+    attend: tuple[bool, ...] | None = None  # None: everything
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The model's reply to a list of variants, in their order."""
+
+    logits: np.ndarray  # [n, C]
+    probabilities: np.ndarray  # [n, C]
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """What an asking method or a metric sees of one example."""
+
+    encoded: Encoded
+    target: int
+    probabilities: np.ndarray  # [C], on the full text
+    logits: np.ndarray  # [C]
+    scores: np.ndarray | None = None  # [T]
+    mask_id: int | None = None  # the tokenizer's [MASK]
+    pad_id: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one explanation took: wall seconds (its share by tokens) and sequences through the model."""
+
+    seconds: float = 0.0
+    forward: float = 0.0
+    backward: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """Scores of one example's tokens for one class; 0 where a token is not free."""
+
+    example: Example
+    target: int
+    scores: np.ndarray  # [T] float32
+    encoded: Encoded
+    probabilities: np.ndarray  # [C]
+    method: str
+    options: Mapping[str, object] = field(default_factory=dict)
+    cost: Cost = Cost()
