@@ -49,6 +49,7 @@ class Encoded:
     words: tuple[int, ...]  # T, index of the whitespace-separated word; -1 off the text
     free: tuple[bool, ...]  # T, may be explained and erased
     cut: int = 0  # tokens of the text that did not fit and are not in `ids`
+    start: int = 0  # a window: how many tokens of the text come before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +117,14 @@ class Cost:
 class Attribution:
     """Scores of one example's tokens for one class; 0 where a token is not free."""
 
-    example: Example
+    encoded: Encoded
     target: int
     scores: np.ndarray  # [T] float32
-    encoded: Encoded
-    probabilities: np.ndarray  # [C]
-    method: str
-    options: Mapping[str, object] = field(default_factory=dict)
+    probabilities: np.ndarray  # [C], of the whole text
+    method: str  # its spec, options that are not at their default included
+    options: Mapping[str, object] = field(default_factory=dict)  # all of them
     cost: Cost = Cost()
+
+    @property
+    def example(self) -> Example:
+        return self.encoded.example

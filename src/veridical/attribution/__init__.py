@@ -1,0 +1,63 @@
+"""Attribution methods: one file each, found by scanning this folder.
+
+A *looker* is a function `(clf, batch, target, *, options) -> scores [B, T]`. It calls `target` first with the
+logits of the unaltered input. An *asker* is a generator `(ex, *, options)` that yields altered inputs, receives
+their answers and returns scores `[T]`. Either way scores are raw: what is said of special tokens is kept here
+and zeroed by `veridical.explain`; padding is 0.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from veridical.registry import Registry
+
+Need = Literal["attention", "gradient", "questions"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Method:
+    """An attribution method and what is true of it."""
+
+    name: str
+    run: Callable[..., Any]
+    needs: frozenset[Need]  # attention: eager attention weights; questions: it asks about altered texts
+    signed: bool  # negative scores speak against the explained class
+    differentiable: bool  # can guide training
+    complete: bool  # scores of all altered positions sum to the change of the logit
+    of_target: bool  # depends on which class is explained
+    version: int  # raised when its numbers change, so that stored scores are not mistaken for today's
+
+    @property
+    def asks(self) -> bool:
+        return "questions" in self.needs
+
+    @property
+    def summary(self) -> str:
+        return (inspect.getdoc(self.run) or "").split("\n\n")[0].replace("\n", " ")
+
+
+methods: Registry[Method] = Registry("attribution method", "veridical.attribution")
+
+
+def method(
+    name: str,
+    *,
+    needs: tuple[Need, ...] = (),
+    signed: bool,
+    differentiable: bool = False,
+    complete: bool = False,
+    of_target: bool = True,
+    version: int = 1,
+) -> Callable[[F], F]:
+    """Register a function as an attribution method."""
+
+    def add(run: F) -> F:
+        methods.add(Method(name, run, frozenset(needs), signed, differentiable, complete, of_target, version))
+        return run
+
+    return add

@@ -1,0 +1,139 @@
+"""Labelled texts by name: registered datasets, files and folders, and the hub.
+
+One dataset or source is one file of this folder; its keyword-only arguments are its options. `load_data` is
+the only door: `hutto/movies:neutral=0.3`, `hub:owner/name:config@revision`, `reviews.csv`, `folder/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from veridical.data.split import sample
+from veridical.errors import InputError
+from veridical.records import Dataset
+from veridical.registry import Choice, Registry
+
+Needs = Literal["index", "hub", "path"] | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function that returns a Dataset, and what it takes to run it."""
+
+    name: str
+    run: Callable[..., Dataset]
+    about: str
+    needs: Needs  # None: nothing; a package index or the hub the first time; files of the user's own
+
+
+datasets: Registry[Source] = Registry("dataset", "veridical.data")
+
+
+def dataset(
+    name: str, *, about: str, needs: Needs = None
+) -> Callable[[Callable[..., Dataset]], Callable[..., Dataset]]:
+    """Registers the decorated function under a name. Its keyword-only arguments become options."""
+
+    def register(run: Callable[..., Dataset]) -> Callable[..., Dataset]:
+        datasets.add(Source(name, run, about, needs))
+        return run
+
+    return register
+
+
+def load_data(spec: str, *, limit: int | None = None, seed: int = 0, splits: Iterable[str] = ()) -> Dataset:
+    """The dataset a spec names.
+
+    `limit` keeps at most so many examples of every split: a seeded sample with the split's own label shares,
+    in the split's own order. `splits` names those that are wanted: the others are left out, a missing one is
+    an error. `seed` is of the sample alone; how generated data is drawn is that dataset's own `seed` option.
+    """
+    choice = resolve(spec)
+    data = choice.entry.run(**choice.options)
+    if choice.entry.name not in ("files", "hub"):  # those two name their datasets after what they read
+        data = replace(data, name=choice.label)
+    wanted = tuple(splits) or tuple(data.splits)
+    for split in wanted:
+        if split not in data.splits:
+            raise InputError(f"{spec!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit}; it must be at least 1.")
+    kept = {split: data.splits[split] for split in wanted}
+    if limit is not None:
+        kept = {split: sample(examples, limit, seed) for split, examples in kept.items()}
+    return replace(data, splits=kept)
+
+
+def resolve(spec: str) -> Choice[Source]:
+    """What a spec means: a registered name first, then `hub:`, then a file or folder that exists."""
+    name, _, rest = spec.strip().partition(":")
+    if name == "hub":
+        return datasets.choose("hub", **_hub_options(spec, rest))
+    if name in datasets:
+        return datasets.choose(spec)
+    if Path(spec).exists():  # a path may hold colons
+        return datasets.choose("files", path=spec)
+    if Path(name).exists():
+        return datasets.choose(f"files:{rest}", path=name)
+    names = [source.name for source in datasets]
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    raise InputError(
+        f"There is no dataset {name!r}, and no file or folder of that name exists.{hint} "
+        f"Give a name that `veridical data list` shows, hub:owner/name, a file, or a folder with "
+        f"train/dev/test files."
+    )
+
+
+def _hub_options(spec: str, rest: str) -> dict[str, Any]:
+    form = r"(?P<repo>[^:@=]+)(:(?P<config>[^:@=]+))?(@(?P<revision>[^:]+))?(?P<options>(:\w+=[^:]*)*)"
+    match = re.fullmatch(form, rest)
+    if not match:
+        raise InputError(f"{spec!r} cannot be read; write hub:owner/name[:config][@revision][:option=value].")
+    options = dict(part.split("=", 1) for part in match["options"].split(":") if part)
+    return {"repo": match["repo"], "config": match["config"], "revision": match["revision"], **options}
+
+
+def describe(data: Dataset) -> dict[str, Any]:
+    """What `veridical data show` prints: per split its size, labels, lengths and rationales."""
+    splits = {}
+    for split, examples in data.splits.items():
+        counts = Counter(index for ex in examples for index in _indices(ex.label))
+        marked = [ex for ex in examples if ex.rationale]
+        shares = [_marked_share(ex.text, ex.rationale) for ex in marked]
+        splits[split] = {
+            "n": len(examples),
+            "labels": {label: counts[index] for index, label in enumerate(data.labels)},
+            "mean_words": _mean(len(ex.text.split()) for ex in examples),
+            "with_context": sum(ex.context is not None for ex in examples),
+            "with_rationale": len(marked) / len(examples) if examples else 0.0,
+            "mean_rationale_share": _mean(shares),  # of the words, over the texts that have a rationale
+        }
+    return {
+        "name": data.name,
+        "labels": list(data.labels),
+        "multilabel": data.multilabel,
+        "about": data.about,
+        "splits": splits,
+    }
+
+
+def _indices(label: int | tuple[int, ...] | None) -> tuple[int, ...]:
+    return () if label is None else label if isinstance(label, tuple) else (label,)
+
+
+def _marked_share(text: str, spans: Iterable[tuple[int, int]]) -> float:
+    words = [match.span() for match in re.finditer(r"\S+", text)]
+    spans = list(spans)
+    return sum(any(s < end and start < e for s, e in spans) for start, end in words) / len(words)
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    values = list(values)
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+
+from veridical.attribution import method
+from veridical.attribution.input_x_gradient import Aggregate, aggregated
+from veridical.model.classifier import Classifier
+from veridical.model.rescale import RESCALE
+from veridical.model.rules import Rules
+from veridical.model.target import Target
+from veridical.records import Batch
+
+
+@method("deeplift", needs=("attention", "gradient"), signed=True, complete=True)
+def deeplift(
+    clf: Classifier,
+    batch: Batch,
+    target: Target,
+    *,
+    rule: Literal["rescale", "captum"] = "rescale",
+    aggregate: Aggregate = "sum",
+) -> torch.Tensor:
+    """DeepLift's Rescale rule (Shrikumar et al. 2017) against the text with zero word vectors on free tokens,
+    through every operation, softmax and LayerNorm included; products are split evenly between their factors.
+
+    Scores sum to the change of the logit. `rule=captum` is Captum's DeepLift, which has no rule for softmax,
+    LayerNorm or a functional activation and uses plain gradients there: on transformers it ranks as
+    input x gradient does, and its sum is not the change of the logit.
+    """
+    moves = batch.free[..., None]  # [B, T, 1]
+    if rule == "captum":
+        return aggregated(_captum(clf, batch, target, moves), aggregate)
+    B = len(batch.ids)
+
+    def edit(embeddings: torch.Tensor) -> torch.Tensor:
+        """The text in the first half of the rows, its baseline in the second."""
+        text = embeddings[:B]
+        both = torch.cat([text, torch.where(moves, torch.zeros_like(text), text)])
+        return both.detach().requires_grad_()
+
+    with Rules(RESCALE, "deeplift"):
+        out = clf.forward(_twice(batch), edit=edit)
+    logits = target(out.logits[:B])
+    (multiplier,) = clf.gradient(logits, [out.embeddings])
+    difference = (out.embeddings[:B] - out.embeddings[B:]).detach()
+    return aggregated(multiplier[:B] * difference, aggregate)
+
+
+def _twice(batch: Batch) -> Batch:
+    return Batch((), *(torch.cat([t, t]) for t in (batch.ids, batch.types, batch.mask, batch.free)))
+
+
+def _captum(clf: Classifier, batch: Batch, target: Target, moves: torch.Tensor) -> torch.Tensor:
+    from captum.attr import DeepLift
+
+    with torch.no_grad():
+        out = clf.forward(batch)
+        target(out.logits)
+
+    class FromEmbeddings(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = clf.model  # Captum hooks the modules it finds below
+
+        def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
+            rows = batch if len(embeddings) == len(batch.ids) else _twice(batch)
+            return clf.forward(rows, edit=lambda _: embeddings).logits
+
+    text = out.embeddings.detach()
+    baseline = torch.where(moves, torch.zeros_like(text), text)
+    clf.backwards += len(text)
+    explainer: Any = DeepLift(FromEmbeddings())
+    return explainer.attribute(text.requires_grad_(), baseline, target=target.classes).detach()

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+
+from veridical.attribution import method
+from veridical.model.classifier import Classifier, leaf
+from veridical.model.target import Target
+from veridical.records import Batch
+
+
+def embedding_gradient(clf: Classifier, batch: Batch, target: Target, edit=leaf) -> tuple[torch.Tensor, torch.Tensor]:
+    """Word embeddings (after `edit`) and the gradient of the explained logit by them. [B, T, D] each"""
+    out = clf.forward(batch, edit=edit)
+    (gradient,) = clf.gradient(target(out.logits), [out.embeddings])
+    return out.embeddings, gradient * batch.mask[..., None]
+
+
+@method("gradient", needs=("gradient",), signed=False, differentiable=True)
+def gradient(
+    clf: Classifier, batch: Batch, target: Target, *, over: Literal["embedding", "vocabulary"] = "embedding"
+) -> torch.Tensor:
+    """L2 norm of the gradient of the explained logit by a token's word vector.
+
+    `over=vocabulary` takes the norm over the one-hot vocabulary instead, |E g| (Recursive ROAR, eq. 1).
+    """
+    _, gradient = embedding_gradient(clf, batch, target)
+    if over == "vocabulary":
+        # |E g|^2 = g' (E'E) g: a D x D matrix instead of V numbers for every token.
+        table = clf.model.get_input_embeddings().weight.detach().double()
+        gram = table.T @ table
+        exact = gradient.double()
+        squared = torch.einsum("btd,de,bte->bt", exact, gram, exact)
+        return squared.clamp_min(0).sqrt().to(gradient.dtype)
+    return gradient.norm(dim=-1)

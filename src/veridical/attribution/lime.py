@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from sklearn.linear_model import Ridge
+
+from veridical.attribution import method
+from veridical.attribution.occlusion import Of, explained_value, players, spread
+from veridical.erase import Operator, erase
+from veridical.model.ask import Asker
+from veridical.records import Explained
+from veridical.seed import generator
+
+
+@method("lime", needs=("questions",), signed=True)
+def lime(
+    ex: Explained,
+    *,
+    samples: int = 300,
+    width: float = 0.25,
+    alpha: float = 1e-2,
+    by: Operator = "delete",
+    of: Of = "logit",
+    level: Literal["token", "word"] = "token",
+    seed: int = 0,
+) -> Asker[np.ndarray]:
+    """Weights of a ridge regression on which tokens are present, fitted to texts near the original
+    (Ribeiro et al. 2016): the number of erased tokens is uniform, nearness falls with the cosine distance.
+    """
+    groups = players(ex, level)
+    n = len(groups)
+    draw = generator("lime", seed, ex.encoded.example.id, ex.encoded.ids)
+    present = np.ones((samples + 1, n), dtype=bool)
+    for row in present[1:]:
+        row[draw.permutation(n)[: draw.integers(1, n + 1)]] = False
+    answers = yield [erase(ex, [p for g in np.flatnonzero(~row) for p in groups[g]], by) for row in present]
+    distance = 1 - np.sqrt(present.mean(1))  # cosine to the full text
+    nearness = np.exp(-(distance**2) / width**2)
+    fit = Ridge(alpha=alpha).fit(present, explained_value(answers, ex.target, of), sample_weight=nearness)
+    return spread(ex, groups, fit.coef_)

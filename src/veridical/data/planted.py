@@ -1,0 +1,122 @@
+"""Sentiment-like texts whose label is decided by known words, so that the true explanation is known.
+
+A text is a row of clauses ("the plot seemed long , the music felt modern ."). Every clause ends in a neutral
+adjective, and the deciding words take the place of some of them. How many clauses, which of them, and all
+other words are drawn without looking at the label: nothing but the rule tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from veridical.data import dataset
+from veridical.errors import InputError
+from veridical.records import Dataset, Example, Span
+from veridical.seed import generator
+
+Rule = Literal["single", "conjunction", "order"]
+
+GOOD = ("superb", "delightful", "brilliant", "moving")
+BAD = ("dreadful", "tedious", "clumsy", "dull")
+FIRST, SECOND = "funny", "sad"  # the two words of the conjunction and order rules
+# fmt: off
+NOUNS = (
+    "plot", "music", "cast", "ending", "dialogue", "camera", "setting", "story", "pace", "opening", "scene",
+    "script", "editing", "lighting",
+)
+VERBS = ("was", "seemed", "felt", "looked", "stayed", "became", "remained", "appeared")
+NEUTRAL = (
+    "modern", "quiet", "long", "short", "familiar", "rural", "urban", "formal", "simple", "complex", "early",
+    "late", "foreign", "local", "plain",
+)
+# fmt: on
+
+
+@dataset("planted", about="texts whose label is decided by known words, so the truth is known; generated")
+def planted(*, rule: Rule = "single", copies: int = 1, size: int = 2000, length: int = 6, seed: int = 0) -> Dataset:
+    """`size` training texts of about `length` clauses, a fifth as many for dev and for test.
+
+    `single`: one good or bad word decides. `conjunction`: positive if funny and sad both occur; of the rest
+    a third has the one, a third the other, a third neither. `order`: positive if funny comes before sad.
+    `copies`: how often each of the deciding words occurs. The rationale is every deciding word; a negative
+    text of the conjunction rule is decided by what it lacks and has none.
+    """
+    needed = copies * (1 if rule == "single" else 2)
+    for name, value, least in (("copies", copies, 1), ("size", size, 10), ("length", length, needed)):
+        if value < least:
+            raise InputError(
+                f"option {name!r} of dataset 'planted' is {value}; with rule={rule} and copies={copies} it "
+                f"must be at least {least}."
+            )
+    seen: set[str] = set()
+    splits = {
+        split: _split(split, count, rule, copies, length, seed, seen)
+        for split, count in (("train", size), ("dev", size // 5), ("test", size // 5))
+    }
+    about = f"Generated here, seed {seed}: the rule {rule!r} alone decides; the rationale is its words."
+    return Dataset("planted", ("negative", "positive"), splits, about=about)
+
+
+def decide(text: str, rule: Rule) -> int:
+    """The label by the rule itself: the oracle that every text was built to satisfy."""
+    words = text.split()
+    if rule == "single":
+        return int(any(word in GOOD for word in words))
+    if rule == "conjunction":
+        return int(FIRST in words and SECOND in words)
+    return int(words.index(FIRST) < words.index(SECOND))
+
+
+def _split(
+    split: str, count: int, rule: Rule, copies: int, length: int, seed: int, seen: set[str]
+) -> tuple[Example, ...]:
+    rng = generator("planted", rule, copies, length, seed, split)
+    labels = rng.permutation([n % 2 for n in range(count)])  # as many of each as can be
+    turns = {0: 0, 1: 0}
+    examples: list[Example] = []
+    for n, label in enumerate(map(int, labels)):
+        words = _deciding_words(rng, rule, label, copies, turns[label])
+        turns[label] += 1
+        text, spans = _write(rng, words, length)
+        while text in seen:
+            text, spans = _write(rng, words, length)
+        seen.add(text)
+        rationale = () if rule == "conjunction" and label == 0 else spans
+        examples.append(Example(f"planted-{split}-{n}", text, label, rationale=rationale))
+    return tuple(examples)
+
+
+def _deciding_words(rng: np.random.Generator, rule: Rule, label: int, copies: int, turn: int) -> list[str]:
+    """The words to plant, in their order of appearance."""
+    if rule == "single":
+        return [_pick(rng, GOOD if label else BAD)] * copies
+    if rule == "order":
+        return [FIRST] * copies + [SECOND] * copies if label else [SECOND] * copies + [FIRST] * copies
+    if label == 0:  # in turn, so that the shares are exact
+        return ([FIRST] * copies, [SECOND] * copies, [])[turn % 3]
+    words = [FIRST] * copies + [SECOND] * copies
+    return [words[i] for i in rng.permutation(len(words))]
+
+
+def _write(rng: np.random.Generator, words: Sequence[str], length: int) -> tuple[str, tuple[Span, ...]]:
+    """A text with the words planted at random clauses in their order, and where they stand."""
+    # The fewest clauses depend on the options alone, never on how many words this label plants.
+    clauses = int(rng.integers(length, length + 3))
+    chosen = sorted(rng.choice(clauses, size=len(words), replace=False))
+    at = dict(zip(map(int, chosen), words, strict=True))
+    text, spans = "", []
+    for clause in range(clauses):
+        text += f"{', ' if clause else ''}the {_pick(rng, NOUNS)} {_pick(rng, VERBS)} "
+        adjective = _pick(rng, NEUTRAL)  # drawn even where it is replaced: the rest of the text is the same
+        if clause in at:
+            adjective = at[clause]
+            spans.append((len(text), len(text) + len(adjective)))
+        text += f"{adjective} "
+    return text + ".", tuple(spans)
+
+
+def _pick(rng: np.random.Generator, options: Sequence[str]) -> str:
+    return options[int(rng.integers(len(options)))]

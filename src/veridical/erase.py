@@ -1,0 +1,62 @@
+"""Budgets, rankings and erasure: from scores to altered inputs.
+
+All of them count free tokens only; special tokens and the context are in every altered input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from veridical.errors import InputError
+from veridical.records import Explained, Variant
+
+Operator = Literal["delete", "mask", "attention", "zero_id_attended"]
+Rounding = Literal["ceil_min1", "floor_min1", "half_even_min1", "floor"]
+
+
+def budget(n: int, ratio: float, rounding: Rounding = "ceil_min1") -> int:
+    """How many of n tokens a ratio buys, in exact arithmetic: the ratio is the decimal it prints as."""
+    if n == 0:
+        return 0
+    exact = Fraction(str(ratio)) * n
+    if rounding == "floor":
+        return int(exact)
+    whole = {"ceil_min1": -(-exact // 1), "floor_min1": exact // 1, "half_even_min1": round(exact)}[rounding]
+    return max(1, int(whole))
+
+
+def ranking(scores: np.ndarray, free: Collection[bool]) -> np.ndarray:
+    """Positions of the free tokens, highest score first, ties by lowest position."""
+    positions = np.flatnonzero(np.asarray(free))
+    chosen = np.asarray(scores)[positions]
+    if not np.isfinite(chosen).all():
+        raise InputError("A score is not a finite number; such an explanation cannot be ranked.")
+    return positions[np.argsort(-chosen, kind="stable")]
+
+
+def erase(ex: Explained, gone: Collection[int], by: Operator = "delete") -> Variant:
+    """The input of `ex` with these positions erased."""
+    encoded, gone = ex.encoded, frozenset(int(position) for position in gone)
+    if by == "delete":
+        kept = [i for i in range(len(encoded.ids)) if i not in gone]
+        return Variant(tuple(encoded.ids[i] for i in kept), tuple(encoded.types[i] for i in kept))
+    if by == "attention":
+        return Variant(encoded.ids, encoded.types, tuple(i not in gone for i in range(len(encoded.ids))))
+    if by == "mask" and ex.mask_id is None:
+        raise InputError("This tokenizer has no mask token, so by=mask cannot be used; take by=delete.")
+    new = ex.mask_id if by == "mask" else 0
+    return Variant(tuple(new if i in gone else id_ for i, id_ in enumerate(encoded.ids)), encoded.types)  # type: ignore[misc]
+
+
+def intact(ex: Explained) -> Variant:
+    """The input unaltered."""
+    return Variant(ex.encoded.ids, ex.encoded.types)
+
+
+def erase_all(ex: Explained, by: Operator = "delete") -> Variant:
+    """The null input: every free token erased."""
+    return erase(ex, np.flatnonzero(ex.encoded.free), by)

@@ -1,0 +1,202 @@
+"""One `Classifier` for every transformers sequence classifier and for the BiLSTM.
+
+The one seam into the network is `forward(batch, edit=f)`, where `f` changes the word embeddings. It is a hook on
+`get_input_embeddings()`: passing `inputs_embeds` is not the same in RoBERTa, which numbers positions by pad ids.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from veridical.errors import InputError
+from veridical.model.encode import encode, token_limit
+from veridical.records import Batch, Encoded, Example, Output, Variant
+
+Kind = Literal["single", "multi", "one_logit"]
+Edit = Callable[[torch.Tensor], torch.Tensor]
+
+
+class Classifier:
+    """A sequence classifier with its tokenizer. Class logits and probabilities always have a column per class."""
+
+    def __init__(self, model: Any, tokenizer: Any = None, *, name: str = "", trained: bool = True):
+        if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
+            raise InputError(
+                f"The tokenizer {type(tokenizer).__name__} cannot say which characters a token covers; "
+                "load the fast one (AutoTokenizer does by default)."
+            )
+        self.model, self.tokenizer, self.trained = model, tokenizer, trained
+        self.name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
+        self.kind: Kind = kind_of(model.config)
+        self.labels = label_names(model.config, self.kind)
+        self.limit = token_limit(model, tokenizer)
+        self.forwards = self.backwards = 0  # sequences, for the cost of an explanation
+        self._accepts = frozenset(inspect.signature(model.forward).parameters)
+
+    def __repr__(self) -> str:
+        return f"Classifier({self.name!r}, {self.kind}, labels={list(self.labels)}, limit={self.limit})"
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @property
+    def family(self) -> str:
+        return self.model.config.model_type
+
+    # -- text in --------------------------------------------------------------------------------------------
+
+    def encode(
+        self, examples: Sequence[Example], *, overlap: int | None = None, limit: int | None = None
+    ) -> list[Encoded]:
+        """One encoding per example, texts cut at the limit (`cut` says by how much); with `overlap`, as many
+        overlapping windows per example as its text needs, in order."""
+        if self.tokenizer is None:
+            raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
+        return encode(self.tokenizer, examples, min(limit or self.limit, self.limit), overlap)
+
+    def collate(self, encoded: Sequence[Encoded]) -> Batch:
+        """Right-padded tensors on the model's device."""
+        ids, types, mask = self._pad([(e.ids, e.types, None) for e in encoded])
+        free = torch.zeros_like(mask)
+        for row, e in enumerate(encoded):
+            free[row, : len(e.free)] = torch.tensor(e.free)
+        return Batch(tuple(encoded), ids, types, mask, free)
+
+    def collate_variants(self, variants: Sequence[Variant]) -> Batch:
+        """The same for altered inputs, which have no example; tokens that are not attended to stay in place."""
+        ids, types, mask = self._pad([(v.ids, v.types, v.attend) for v in variants])
+        return Batch((), ids, types, mask, mask)
+
+    def _pad(self, rows: Sequence[tuple]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        size = (len(rows), max(len(ids) for ids, _, _ in rows))
+        pad = self.model.config.pad_token_id
+        ids = torch.full(size, 0 if pad is None else pad, dtype=torch.long)
+        types = torch.zeros(size, dtype=torch.long)
+        mask = torch.zeros(size, dtype=torch.bool)
+        for row, (own_ids, own_types, attend) in enumerate(rows):
+            ids[row, : len(own_ids)] = torch.tensor(own_ids, dtype=torch.long)
+            types[row, : len(own_ids)] = torch.tensor(own_types, dtype=torch.long)
+            mask[row, : len(own_ids)] = True if attend is None else torch.tensor(attend)
+        return ids.to(self.device), types.to(self.device), mask.to(self.device)
+
+    # -- the seam -------------------------------------------------------------------------------------------
+
+    def forward(
+        self, batch: Batch, *, edit: Edit | None = None, attentions: bool = False, hidden: bool = False
+    ) -> Output:
+        """Run the model; `edit` receives the word embeddings [B, T, D] and returns those to use instead."""
+        seen: list[torch.Tensor] = []
+
+        def hook(module: torch.nn.Module, args: tuple, output: torch.Tensor) -> torch.Tensor:
+            seen.append(output if edit is None else edit(output))
+            return seen[-1]
+
+        inputs: dict[str, Any] = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+        if "token_type_ids" in self._accepts:
+            inputs["token_type_ids"] = batch.types
+        handle = self.model.get_input_embeddings().register_forward_hook(hook)
+        try:
+            out = self.model(**inputs, output_attentions=attentions, output_hidden_states=hidden)
+        finally:
+            handle.remove()
+        self.forwards += len(batch.ids)
+        if attentions:
+            self._insist_on_attentions(out.attentions)
+        if len(seen) != 1:
+            raise InputError(
+                f"{self.name} ({self.family}) looked up its word embeddings {len(seen)} times in one pass, "
+                "not once; such a model cannot be explained through them."
+            )
+        return Output(
+            logits=class_logits(out.logits, self.kind),
+            embeddings=seen[0],
+            attentions=tuple(out.attentions) if attentions else (),
+            hidden=tuple(out.hidden_states) if hidden else (),
+        )
+
+    def _insist_on_attentions(self, attentions: Any) -> None:
+        layers = getattr(self.model.config, "num_hidden_layers", 1)
+        if attentions is None or len(attentions) < layers or any(a is None for a in attentions):
+            raise RuntimeError(
+                f"{self.name} ({self.family}) returned {len(attentions or ())} attention maps for {layers} "
+                "layers; ask for them inside `with classifier.eager():`"
+            )
+
+    def gradient(
+        self, value: torch.Tensor, wrt: Sequence[torch.Tensor], *, keep: bool | None = None
+    ) -> list[torch.Tensor]:
+        """Gradients of the summed `value` [B]. With trainable parameters (a training guide) they can be
+        differentiated again; at rest they cannot. `keep` holds on to the graph for a further call."""
+        second = any(parameter.requires_grad for parameter in self.model.parameters())
+        self.backwards += len(value)
+        return list(torch.autograd.grad(value.sum(), list(wrt), create_graph=second, retain_graph=keep or second))
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """[B, C]: softmax, or a sigmoid per class for multi-label and one-logit heads."""
+        return logits.softmax(-1) if self.kind == "single" else logits.sigmoid()
+
+    @contextmanager
+    def eager(self) -> Iterator[None]:
+        """Attention weights can be asked for inside: fused attention kernels return none, with only a log line."""
+        before = getattr(self.model.config, "_attn_implementation", None)
+        if before in (None, "eager"):
+            yield
+            return
+        self.model.set_attn_implementation("eager")
+        try:
+            yield
+        finally:
+            self.model.set_attn_implementation(before)
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Dropout off and parameters frozen inside, so that a backward pass computes input gradients only."""
+        mode = [(module, module.training) for module in self.model.modules()]
+        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        self.model.eval()
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for parameter in trainable:
+                parameter.requires_grad_(True)
+            for module, training in mode:
+                module.training = training
+
+    def save(self, folder: str | Path) -> None:
+        """A folder that `veridical.load` and the Auto classes read: safetensors, configuration, tokenizer."""
+        self.model.save_pretrained(folder)
+        if self.tokenizer is not None:
+            self.tokenizer.save_pretrained(folder)
+
+
+def leaf(embeddings: torch.Tensor) -> torch.Tensor:
+    """An edit that lets gradients stop at the word embeddings; a graph that is already there is kept."""
+    return embeddings if embeddings.requires_grad else embeddings.detach().requires_grad_()
+
+
+def kind_of(config: Any) -> Kind:
+    """Single-label, multi-label or one-logit, from `problem_type` and the width of the head."""
+    if config.problem_type == "regression":
+        raise InputError("This model is a regressor (problem_type is 'regression'); Veridical explains classifiers.")
+    if config.problem_type == "multi_label_classification":
+        return "multi"
+    return "one_logit" if config.num_labels == 1 else "single"
+
+
+def label_names(config: Any, kind: Kind) -> tuple[str, ...]:
+    names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
+    return (f"not {names[0]}", names[0]) if kind == "one_logit" else names
+
+
+def class_logits(logits: torch.Tensor, kind: Kind) -> torch.Tensor:
+    """A logit per class: a one-logit head z gives class 0 the logit -z and class 1 the logit z."""
+    return torch.cat([-logits, logits], dim=-1) if kind == "one_logit" else logits
