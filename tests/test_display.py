@@ -110,6 +110,13 @@ def test_markup_in_a_text_stays_text():
     assert seen.get().strip() == "[red]not a colour[/red]"
 
 
+def test_a_text_cannot_steer_the_terminal():
+    explanation = made("fine\x1b[31m film", [1.0, 0.5], context="\x1b]0;title\x07")
+    for shown in (as_text(explanation), str(as_rich(explanation)), str(as_rich(explanation, colour=False))):
+        assert "\x1b" not in shown
+        assert "\ufffd[31m" in shown
+
+
 class Collector(HTMLParser):
     def __init__(self):
         super().__init__()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -129,7 +130,7 @@ def test_totals_are_kept_whatever_the_units(family, data):
     text = data.draw(st.sampled_from(TEXTS))
     cuts = data.draw(st.sets(st.integers(0, len(text)), min_size=2))
     edges = sorted(cuts)
-    spans = tuple(zip(edges, edges[1:], strict=False))
+    spans = tuple(pairwise(edges))
     scores = data.draw(st.lists(st.floats(-10, 10, width=32), min_size=len(spans), max_size=len(spans)).map(np.array))
     row = Row("here", "m", scores, text=text, spans=spans)
     (found,) = to_attributions(clf, [row])

@@ -169,6 +169,7 @@ def test_run_folders_are_readable_and_stay_below_their_root(tmp_path: Path):
     assert store.slug(str(tmp_path / "my model")) == "my-model"
     assert store.slug("../../etc") == "etc"
     assert store.slug("?!") == "unnamed"
+    assert len(store.slug("long" * 200)) == 80
 
 
 def test_a_folder_belongs_to_one_spec(tmp_path: Path):

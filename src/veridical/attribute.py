@@ -39,9 +39,9 @@ def attribute(
     if choice.entry.asks:
         return _asked(clf, batch, choice, classes).to(clf.device)
     needs = choice.entry.needs
-    with clf.at_rest(), clf.eager() if "attention" in needs else nullcontext():
-        with torch.set_grad_enabled("gradient" in needs):
-            scores = choice.entry.run(clf, batch, Target(classes), **choice.options).detach()
+    attention = clf.eager() if "attention" in needs else nullcontext()
+    with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in needs):
+        scores = choice.entry.run(clf, batch, Target(classes), **choice.options).detach()
     return torch.where(batch.mask, scores, torch.zeros_like(scores))
 
 

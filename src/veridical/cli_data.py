@@ -60,6 +60,7 @@ def show(
     Example: veridical data show hutto/movies
     """
     from veridical.data import describe, load_data
+    from veridical.display import printable
 
     found = load_data(spec)
     about = describe(found)
@@ -75,7 +76,11 @@ def show(
         for example in held[:examples]:
             label = _names(example.label, found.labels)
             context = f"  (context: {example.context})" if example.context is not None else ""
-            console.print(Text.assemble((f"{split} {example.id}  {label}  ", "dim"), example.text, (context, "dim")))
+            console.print(
+                Text.assemble(
+                    (f"{split} {example.id}  {label}  ", "dim"), printable(example.text), (printable(context), "dim")
+                )
+            )
 
 
 @app.command()

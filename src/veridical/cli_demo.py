@@ -9,7 +9,7 @@ from rich.text import Text
 from veridical.attribution import methods
 from veridical.cli_data import plain_table
 from veridical.demo import Demo
-from veridical.display import class_line, duration, pieces, top
+from veridical.display import class_line, duration, pieces, printable, top
 from veridical.explanation import Explanation
 
 
@@ -21,7 +21,7 @@ def print_demo(made: Demo) -> None:
     texts = list(zip(*made.found.values(), strict=True))
     shown = _shown(texts)
     first = shown[0]
-    console.print(Text.assemble("What made it say ", (class_line(first), "bold"), f" of “{first.text}”?\n"))
+    console.print(Text.assemble("What made it say ", (class_line(first), "bold"), f" of “{printable(first.text)}”?\n"))
     numbers = ("per text", "forward", "backward")
     table = plain_table("method", "needs", *numbers, "strongest word", right=numbers, fold=("needs",))
     for one in shown:

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from veridical.cli_group import say
-from veridical.display import Level, as_rich, class_line, cost_line, legend
+from veridical.display import Level, as_rich, class_line, cost_line, legend, printable
 from veridical.errors import InputError
 from veridical.exchange import to_row
 from veridical.explanation import Explanation
@@ -100,7 +100,7 @@ def show(found: Mapping[str, Sequence[Explanation]], level: Level) -> None:
     for same in zip(*found.values(), strict=True):
         console.print(_heading(same[0]))
         if same[0].example.context is not None:
-            console.print(_indented(Text(f"context: {same[0].example.context}", "dim"), 2))
+            console.print(_indented(Text(f"context: {printable(same[0].example.context)}", "dim"), 2))
         for one in same:
             about = f"explains {class_line(one)}: {cost_line(one.cost)}"
             console.print(_indented(Text.assemble((one.method, "bold"), " ", (about, "dim")), 2))

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from veridical.registry import Entry, options_of
@@ -58,10 +59,10 @@ def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             needs = row["needs"] if isinstance(row["needs"], list) else [row["needs"]]
             wants = [f"needs {' and '.join(needs)}"] if any(needs) else []
             console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
-            console.print(Text(f"  {row['about']}"))
+            console.print(Padding(Text(row["about"]), (0, 0, 0, 2), expand=False))
             if row["options"]:
                 said = "  ".join(f"{name}={_write(value)}" for name, value in row["options"].items())
-                console.print(Text(f"  {said}", "cyan"))
+                console.print(Padding(Text(said, "cyan"), (0, 0, 0, 2), expand=False))
         console.print()
 
 

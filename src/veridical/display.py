@@ -7,6 +7,7 @@ unit with its score and its weight, the score over the largest size of any. Spec
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -124,6 +125,11 @@ def top(found: Sequence[Piece], count: int = 3) -> list[Piece]:
     return sorted(scored, key=lambda piece: -abs(piece.weight))[:count]
 
 
+def printable(text: str) -> str:
+    """The text with a mark for every control character: a text must not be able to steer a terminal."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd", text)
+
+
 def unread_line(piece: Piece) -> str:
     return f"[not read: {len(piece.text.strip()):,} characters]"
 
@@ -139,62 +145,59 @@ def as_text(explanation: Explanation, level: Level = "word", width: int = 100) -
     shown = []
     for piece in found:
         if piece.score is not None:
-            shown.append(f"{piece.text}({number(piece.score, explanation.signed, largest)})")
+            shown.append(f"{printable(piece.text)}({number(piece.score, explanation.signed, largest)})")
         elif piece.unread:
             shown.append(unread_line(piece))
     body = textwrap.wrap(" ".join(shown), width, break_long_words=False, break_on_hyphens=False)
     context = explanation.example.context
-    return "\n".join([head, *([f"context: {context}"] if context is not None else []), *body])
+    return "\n".join([head, *([f"context: {printable(context)}"] if context is not None else []), *body])
 
 
 # -- terminal -----------------------------------------------------------------------------------------------
 
 
 def as_rich(explanation: Explanation, level: Level = "word", *, colour: bool = True) -> Text:
-    """The highlighted text for a rich console. Without colour the strongest units carry their score.
-
-    Nobody knows whether the terminal is light or dark, so weak units get a mid-tone letter colour that reads
-    on both, and only the strong ones a block with letters of its own.
-    """
-    from rich.style import Style
+    """The highlighted text for a rich console. Without colour the strongest units carry their score."""
     from rich.text import Text
 
     found = pieces(explanation, level)
     strongest = [piece for piece in top(found, 5) if abs(piece.weight) >= 0.3]
+    largest = max((abs(piece.score or 0.0) for piece in strongest), default=0.0)
     shown = Text()
     for piece in found:
+        text = printable(piece.text)
         if piece.unread:
             shown.append(f" {unread_line(piece)}", "dim" if colour else "")
-        elif not piece.sign:
-            shown.append(piece.text)
-        elif colour:
-            hue = f"rgb({','.join(map(str, FOR if piece.sign == 'for' else AGAINST))})"
-            size = abs(piece.weight)
-            if size < 0.3:
-                style = Style(color=hue)
-            elif size < 0.6:
-                style = Style(color=hue, bold=True, underline=True)
-            else:
-                style = Style(color="rgb(255,255,255)", bgcolor=hue, bold=True)
-            shown.append(piece.text, style)
+        elif colour and piece.sign:
+            shown.append(text, _style(piece.sign, abs(piece.weight)))
         elif any(piece is one for one in strongest):
-            shown.append(f"[{piece.text} {number(piece.score or 0.0, explanation.signed, strongest[0].score or 0.0)}]")
+            shown.append(f"[{text} {number(piece.score or 0.0, explanation.signed, largest)}]")
         else:
-            shown.append(piece.text)
+            shown.append(text)
     return shown
+
+
+def _style(sign: Literal["for", "against"], size: float) -> str:
+    """Nobody knows whether the terminal is light or dark, so weak units get a mid-tone letter colour that reads
+    on both, and only the strong ones a block with letters of its own."""
+    red, green, blue = FOR if sign == "for" else AGAINST
+    hue = f"rgb({red},{green},{blue})"
+    if size < 0.3:
+        return hue
+    if size < 0.6:
+        return f"bold underline {hue}"
+    return f"bold {'rgb(255,255,255)' if sign == 'for' else 'rgb(0,0,0)'} on {hue}"
 
 
 def legend(signed: bool, *, colour: bool = True) -> Text:
     """What the marks mean, in one line."""
-    from rich.style import Style
     from rich.text import Text
 
     if not colour:
         return Text("In brackets: the words that matter most to each method, with their scores.")
-    block = [Style(color="rgb(255,255,255)", bgcolor=f"rgb({r},{g},{b})", bold=True) for r, g, b in (FOR, AGAINST)]
-    shown = Text.assemble((" for ", block[0]), " the explained class")
+    shown = Text.assemble((" for ", _style("for", 1)), " the explained class")
     if signed:
-        shown.append_text(Text.assemble(", ", (" against ", block[1]), " it"))
+        shown.append_text(Text.assemble(", ", (" against ", _style("against", 1)), " it"))
     return shown.append("; strength relative to the strongest word of the same line.", "dim")
 
 

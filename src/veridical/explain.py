@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -75,7 +76,7 @@ def attributions(
     tick: Tick | None = None,
 ) -> list[Attribution]:
     """One attribution per example, in their order. Windows of one text stand next to each other in `encoded`."""
-    windowed = any(a.example is b.example for a, b in zip(encoded, encoded[1:], strict=False))
+    windowed = any(a.example is b.example for a, b in pairwise(encoded))
     classes = classes_of(which, [e.example for e in encoded], clf.labels)
     means = None
     if windowed:
@@ -132,11 +133,11 @@ def _look(
             )
         tick(len(rows))
 
-    with clf.at_rest(), clf.eager() if "attention" in method.needs else nullcontext():
-        # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
-        with torch.set_grad_enabled("gradient" in method.needs):
-            for rows in batches_of([len(e.ids) for e in encoded], budget):
-                halving(run, rows)
+    attention = clf.eager() if "attention" in method.needs else nullcontext()
+    # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
+    with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
+        for rows in batches_of([len(e.ids) for e in encoded], budget):
+            halving(run, rows)
     return [found[i] for i in range(len(encoded))]
 
 

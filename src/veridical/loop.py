@@ -113,7 +113,7 @@ def fit(task: Task, progress: bool | None = None) -> State:
         write({"steps": task.steps, "examples": examples, "cut": task.cut})
     lengths = [len(e.ids) for e in task.encoded["train"]]
     eager = any(one.choice.entry.eager for one in task.objective)
-    title = f"training {task.clf.name}, seed {task.seed}"
+    title = f"training {store.slug(task.clf.name)}, seed {task.seed}"
     with Report(title, task.steps, done=state.step, progress=progress if main else False) as report:
         for split, lost in task.cut.items():
             if lost["texts"]:

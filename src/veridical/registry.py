@@ -168,7 +168,7 @@ def read(value: Any, annotation: Any, who: str) -> Any:
             raise InputError(f"{who} is {value!r}; it must be a number.")
         if annotation is float:
             return number
-        if number != int(number):
+        if not number.is_integer():
             raise InputError(f"{who} is {value!r}; it must be a whole number.")
         return int(number)
     if annotation is str:

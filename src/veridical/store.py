@@ -232,7 +232,7 @@ def stable_hash(value: Any) -> str:
 
 def slug(name: str) -> str:
     """A name as one folder name: the last step of a path that exists, `-` for what a path cannot hold."""
-    name = Path(name).resolve().name if Path(name).exists() else name
+    name = Path(name).resolve().name if os.path.exists(name) else name
     return re.sub(r"[^A-Za-z0-9._=+]+", "-", name).strip("-.")[:80] or "unnamed"
 
 

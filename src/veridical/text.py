@@ -12,7 +12,6 @@ from typing import Literal
 
 import numpy as np
 
-from veridical.errors import InputError
 from veridical.records import Encoded, Span
 
 Gather = Literal["sum", "max", "mean"]
@@ -52,29 +51,12 @@ def align(text: str, spans: Iterable[Span]) -> list[int]:
     return found
 
 
-def spans_of_flags(text: str, flags: Sequence[int], where: str = "rationale") -> tuple[Span, ...]:
-    """Character spans from a 0/1 list over the words of the text; neighbouring words join into one span."""
-    words = words_of(text)
-    if len(flags) != len(words):
-        raise InputError(
-            f"{where} has {len(flags)} entries for {len(words)} words; "
-            "give one 0 or 1 for every word separated by white space, or character spans."
-        )
-    spans: list[Span] = []
-    previous = False
-    for flag, (start, end) in zip(flags, words, strict=True):
-        if flag:
-            spans = [*spans[:-1], (spans[-1][0], end)] if previous else [*spans, (start, end)]
-        previous = bool(flag)
-    return tuple(spans)
-
-
 def marked(encoded: Encoded) -> np.ndarray:
     """Which tokens the rationale covers: free tokens that share a character with one of its spans. [T] bool"""
     spans = encoded.example.rationale
     return np.array(
         [
-            free and any(start < stop and begin < end for start, stop in spans)
+            free and any(max(start, begin) < min(stop, end) for start, stop in spans)
             for free, (begin, end) in zip(encoded.free, encoded.spans, strict=True)
         ],
         dtype=bool,

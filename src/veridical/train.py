@@ -112,14 +112,12 @@ def train_seeds(
     model: str = "minilm",
     *,
     seeds: Sequence[int],
-    limit: int | None = None,
     out: str | Path | None = None,
     **same: Any,
 ) -> list[Run]:
     """The same training for several seeds, a run folder each: with `out`, its subfolders seed0, seed1, ..."""
-    dataset = _dataset(data, limit)
     folders = {seed: None if out is None else Path(out) / f"seed{seed}" for seed in seeds}
-    return [train(dataset, model, seed=seed, out=folder, **same) for seed, folder in folders.items()]
+    return [train(data, model, seed=seed, out=folder, **same) for seed, folder in folders.items()]
 
 
 def read_run(folder: str | Path) -> Run:

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veridical.data import load_data
-from veridical.data.rows import merged, spans_of_phrases, spans_of_words, word_spans
+from veridical.data.rows import merged, spans_of_phrases, spans_of_words
 from veridical.data.split import normalised
 from veridical.errors import InputError
 from veridical.records import Example
+from veridical.text import words_of
 
 ROWS = [
     {"id": "a", "text": 'A "fine", film', "label": "pos", "text_pair": "good?", "rationale": [0, 1, 0]},
@@ -235,7 +236,7 @@ def test_a_csv_field_may_be_a_long_document_and_hold_line_breaks(tmp_path: Path)
 def test_word_marks_and_spans_say_the_same(text: str, data: st.DataObject) -> None:
     size = len(text.split())
     marks = data.draw(st.lists(st.booleans(), min_size=size, max_size=size))
-    words = word_spans(text)
+    words = words_of(text)
     assert [text[start:end] for start, end in words] == text.split()
     spans = spans_of_words(text, marks)
     assert [any(s <= start and end <= e for s, e in spans) for start, end in words] == marks

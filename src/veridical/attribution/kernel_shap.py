@@ -18,7 +18,7 @@ from veridical.seed import generator
 def kernel_shap(
     ex: Explained,
     *,
-    samples: int = 512,
+    samples: int = 1024,
     by: Operator = "delete",
     of: Of = "logit",
     level: Literal["token", "word"] = "token",

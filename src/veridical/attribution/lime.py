@@ -17,7 +17,7 @@ from veridical.seed import generator
 def lime(
     ex: Explained,
     *,
-    samples: int = 300,
+    samples: int = 600,
     width: float = 0.25,
     alpha: float = 1e-2,
     by: Operator = "delete",

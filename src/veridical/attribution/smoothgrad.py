@@ -20,7 +20,7 @@ def smoothgrad(
     batch: Batch,
     target: Target,
     *,
-    samples: int = 25,
+    samples: int = 50,
     noise: float = 0.15,
     aggregate: Literal["l2", "x_input"] = "l2",
     seed: int = 0,

@@ -8,9 +8,10 @@ from typing import Any
 
 from veridical.data import dataset
 from veridical.data.files import read_records, read_text, with_dev
-from veridical.data.rows import Row, build, merged, word_spans
+from veridical.data.rows import Row, build, merged
 from veridical.errors import InputError
 from veridical.records import Dataset, Span
+from veridical.text import words_of
 
 
 @dataset("eraser", about="a dataset folder of the ERASER benchmark (docs and annotations)", needs="path")
@@ -64,7 +65,7 @@ def row_of(where: str, cells: dict[str, Any], documents: Any) -> Row:
             f"Join them in one document first."
         )
     text = documents(where, ids[0])
-    words = word_spans(text)
+    words = words_of(text)
     spans: list[Span] = []
     for piece in evidence:
         start, end = piece["start_token"], piece["end_token"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from veridical.data.labels import read_labels
 from veridical.errors import InputError
 from veridical.records import Dataset, Example, Span
+from veridical.text import words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,11 @@ def build(name: str, splits: Mapping[str, Sequence[Row]], *, labels: tuple[str, 
     return Dataset(name, names, made, multilabel=multilabel, about=about)
 
 
-def word_spans(text: str) -> list[Span]:
-    """The character spans of `text.split()`."""
-    return [match.span() for match in re.finditer(r"\S+", text)]
-
-
 def spans_of_words(text: str, marks: Sequence[Any]) -> tuple[Span, ...]:
     """The spans of the marked words; neighbours make one phrase."""
     phrases: list[Span] = []
     before = False
-    for (start, end), mark in zip(word_spans(text), marks, strict=True):
+    for (start, end), mark in zip(words_of(text), marks, strict=True):
         if mark and before:
             phrases[-1] = (phrases[-1][0], end)
         elif mark:

@@ -90,7 +90,7 @@ def _fit(whole: Encoded, limit: int, overlap: int | None) -> list[Encoded]:
         return [_keep(whole, set(text[:room]), cut=over)]
     if not 0 <= overlap < room:
         raise InputError(f"Windows of {room} tokens cannot share {overlap}; choose an overlap from 0 to {room - 1}.")
-    starts = list(range(0, len(text) - room, room - overlap)) + [len(text) - room]
+    starts = [*range(0, len(text) - room, room - overlap), len(text) - room]
     return [_keep(whole, set(text[start : start + room]), start=start) for start in dict.fromkeys(starts)]
 
 

@@ -1,0 +1,72 @@
+"""What the documents promise: the examples of CONTRIBUTING.md run, and links and names are right."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from veridical.attribution import methods
+from veridical.cli import METHODS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/*.md"))
+# In a process of its own: what the examples register must not stay registered.
+RUN = """
+import re, sys
+sys.path.insert(0, "tests")
+import torch
+torch.set_num_threads(1)
+for block in re.findall(r"```python\\n(.*?)```", open("CONTRIBUTING.md", encoding="utf-8").read(), re.DOTALL):
+    exec(compile(block, "CONTRIBUTING.md", "exec"), {"__name__": "example"})
+
+import veridical
+from tiny import tiny
+from veridical.data import load_data
+
+clf = veridical.load(*tiny("bert"))
+found = veridical.explain(clf, ["The plot was boring.", "good"], ["gradient_max:power=2", "alone"])
+for explanations in found.values():
+    for one in explanations:
+        assert one.scores.any() and not one.scores[[0, -1]].any()
+data = load_data("countdown:size=16")
+assert {e.label for e in data.splits["train"]} == {0, 1}
+run = veridical.train(data, "bilstm", objective="confidence_penalty:weight=0.1", out=sys.argv[1], progress=False,
+                      config=veridical.TrainConfig(epochs=1))
+assert "test" in run.scores
+"""
+
+
+def test_the_examples_for_contributors_run(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(tmp_path / "run")], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        assert link.startswith("http") or (page.parent / link).exists(), link
+
+
+def test_the_page_on_methods_lists_every_one():
+    listed = set(re.findall(r"^\| `(\w+)` ", (ROOT / "docs/methods.md").read_text(encoding="utf-8"), re.MULTILINE))
+    assert listed == {method.name for method in methods}
+
+
+def test_the_page_on_the_command_line_names_the_default_methods():
+    assert f"`{METHODS}` without it" in (ROOT / "docs/cli.md").read_text(encoding="utf-8")
+
+
+def test_python_in_the_documents_is_python():
+    for page in PAGES:
+        for block in re.findall(
+            r"^ *```python\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        ):
+            compile(
+                re.sub(r"^ {3}", "", block, flags=re.MULTILINE) if block.startswith("   ") else block, page.name, "exec"
+            )
