@@ -23,7 +23,7 @@ def page(tmp_path_factory) -> Path:
     clf.name = SCRIPT
     examples = [
         *(veridical.Example(f"{SCRIPT}{i}", text, i % 3) for i, text in enumerate((*TEXTS, SCRIPT))),
-        veridical.Example("pair", f"the film {SCRIPT}", None, context=SCRIPT),
+        veridical.Example("pair", "the <i>film</i>", None, context="<i>why</i>?"),
     ]
     found = veridical.explain(clf, examples, ["gradient", "occlusion"])
     path = tmp_path_factory.mktemp("page") / "page.html"
@@ -51,7 +51,7 @@ def test_the_browser_shows_the_page_without_a_complaint(page, tmp_path):
     assert console(done) == []
     dom = done.stdout
     assert dom.count('class="method"') == 2 * (len(TEXTS) + 2)
-    assert not re.search(r"<(script|img)", dom)
+    assert not re.search(r"<(script|img|i)\b", dom)
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in dom
 
 

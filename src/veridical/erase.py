@@ -15,6 +15,7 @@ from veridical.errors import InputError
 from veridical.records import Explained, Variant
 
 Operator = Literal["delete", "mask", "attention", "zero_id_attended"]
+Level = Literal["token", "word"]
 Rounding = Literal["ceil_min1", "floor_min1", "half_even_min1", "floor"]
 
 
@@ -36,6 +37,26 @@ def ranking(scores: np.ndarray, free: Collection[bool]) -> np.ndarray:
     if not np.isfinite(chosen).all():
         raise InputError("A score is not a finite number; such an explanation cannot be ranked.")
     return positions[np.argsort(-chosen, kind="stable")]
+
+
+def units(ex: Explained, level: Level = "token") -> list[list[int]]:
+    """The groups of positions that are erased together: single free tokens, or the free tokens of a word."""
+    positions = [int(p) for p in np.flatnonzero(ex.encoded.free)]
+    if level == "token":
+        return [[p] for p in positions]
+    groups: dict[int, list[int]] = {}
+    for p in positions:
+        groups.setdefault(ex.encoded.words[p], []).append(p)
+    return list(groups.values())
+
+
+def ranked_units(ex: Explained, level: Level = "token") -> list[list[int]]:
+    """The units, highest score first (a word's score is the sum of its tokens'), ties by position."""
+    if ex.scores is None:
+        raise ValueError("a metric needs scores")
+    groups = units(ex, level)
+    scores = np.array([float(np.sum(ex.scores[group], dtype=np.float64)) for group in groups])
+    return [groups[i] for i in ranking(scores, [True] * len(groups))]
 
 
 def erase(ex: Explained, gone: Collection[int], by: Operator = "delete") -> Variant:

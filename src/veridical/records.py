@@ -74,12 +74,24 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
+class Soft:
+    """How a variant is erased in part: each position keeps a share of itself."""
+
+    keep: tuple[float, ...]  # T, in [0, 1]; 1 on special tokens and the context
+    seed: int = 0  # of the draws; equal seeds draw alike whatever `keep` is
+    mode: str = "bernoulli"  # bernoulli, gaussian, gaussian_sd, attention (model/soft.py)
+    where: str = "word"  # word: the word embeddings; block: the output of the embedding block
+    variance: float = 0.5  # of the Gaussian modes
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """A question to the model: an altered input. Hashable, so that equal questions are asked once."""
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
     attend: tuple[bool, ...] | None = None  # None: everything
+    soft: Soft | None = None  # None: erased wholly or not at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +114,27 @@ class Explained:
     mask_id: int | None = None  # the tokenizer's [MASK]
     pad_id: int = 0
     seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What a metric says of one explanation of one example."""
+
+    value: float | None  # None: undefined here; counted and shown, never 0
+    curve: tuple[float | None, ...] = ()  # the value per ratio, where the metric has ratios
+    error: float | None = None  # standard error of the value, where the metric samples
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One score with what it is a score of: a row of `scores.parquet`."""
+
+    corpus: str
+    example: str
+    method: str  # its spec
+    metric: str  # its spec
+    score: Score
+    control: str = ""  # "permutation" or "gaussian": of a random explanation in the method's place
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from itertools import product
 from math import comb
-from typing import Literal
 
 import numpy as np
 
 from veridical.attribution import method
-from veridical.attribution.occlusion import Of, explained_value, players, spread
-from veridical.erase import Operator, erase
+from veridical.attribution.occlusion import Of, explained_value, spread
+from veridical.erase import Level, Operator, erase, units
 from veridical.model.ask import Asker
 from veridical.records import Explained
 from veridical.seed import generator
@@ -21,13 +20,13 @@ def kernel_shap(
     samples: int = 1024,
     by: Operator = "delete",
     of: Of = "logit",
-    level: Literal["token", "word"] = "token",
+    level: Level = "token",
     seed: int = 0,
 ) -> Asker[np.ndarray]:
     """Shapley values of the tokens by weighted least squares (Lundberg and Lee 2017): exact when every subset
     fits into `samples`, else from subsets drawn in complementary pairs; the sum is exact either way.
     """
-    groups = players(ex, level)
+    groups = units(ex, level)
     n = len(groups)
     inner, weights = _subsets(n, samples, generator("kernel_shap", seed, ex.encoded.example.id, ex.encoded.ids))
     present = np.vstack([np.ones((1, n), bool), np.zeros((1, n), bool), inner])

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 from sklearn.linear_model import Ridge
 
 from veridical.attribution import method
-from veridical.attribution.occlusion import Of, explained_value, players, spread
-from veridical.erase import Operator, erase
+from veridical.attribution.occlusion import Of, explained_value, spread
+from veridical.erase import Level, Operator, erase, units
 from veridical.model.ask import Asker
 from veridical.records import Explained
 from veridical.seed import generator
@@ -22,13 +20,13 @@ def lime(
     alpha: float = 1e-2,
     by: Operator = "delete",
     of: Of = "logit",
-    level: Literal["token", "word"] = "token",
+    level: Level = "token",
     seed: int = 0,
 ) -> Asker[np.ndarray]:
     """Weights of a ridge regression on which tokens are present, fitted to texts near the original
     (Ribeiro et al. 2016): the number of erased tokens is uniform, nearness falls with the cosine distance.
     """
-    groups = players(ex, level)
+    groups = units(ex, level)
     n = len(groups)
     draw = generator("lime", seed, ex.encoded.example.id, ex.encoded.ids)
     present = np.ones((samples + 1, n), dtype=bool)

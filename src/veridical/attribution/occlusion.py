@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from veridical.attribution import method
-from veridical.erase import Operator, erase, intact
+from veridical.erase import Level, Operator, erase, intact, units
 from veridical.model.ask import Asker
 from veridical.records import Answers, Explained
 
@@ -18,17 +18,6 @@ def explained_value(answers: Answers, target: int, of: Of) -> np.ndarray:
     return values[:, target].astype(np.float64)
 
 
-def players(ex: Explained, level: Literal["token", "word"]) -> list[list[int]]:
-    """The groups of positions that are erased together: single free tokens, or the tokens of a word."""
-    positions = np.flatnonzero(ex.encoded.free)
-    if level == "token":
-        return [[int(p)] for p in positions]
-    groups: dict[int, list[int]] = {}
-    for p in positions:
-        groups.setdefault(ex.encoded.words[p], []).append(int(p))
-    return list(groups.values())
-
-
 def spread(ex: Explained, groups: list[list[int]], values: np.ndarray) -> np.ndarray:
     """Scores per position from one value per group, shared evenly among its tokens. [T]"""
     scores = np.zeros(len(ex.encoded.ids), dtype=np.float32)
@@ -38,11 +27,9 @@ def spread(ex: Explained, groups: list[list[int]], values: np.ndarray) -> np.nda
 
 
 @method("occlusion", needs=("questions",), signed=True)
-def occlusion(
-    ex: Explained, *, by: Operator = "delete", of: Of = "logit", level: Literal["token", "word"] = "token"
-) -> Asker[np.ndarray]:
+def occlusion(ex: Explained, *, by: Operator = "delete", of: Of = "logit", level: Level = "token") -> Asker[np.ndarray]:
     """How far the explained class falls when one token (or word) alone is erased."""
-    groups = players(ex, level)
+    groups = units(ex, level)
     answers = yield [intact(ex), *(erase(ex, group, by) for group in groups)]
     values = explained_value(answers, ex.target, of)
     return spread(ex, groups, values[0] - values[1:])
