@@ -28,7 +28,7 @@ LEVELS = [
         "attribute",
         "status",
     },
-    {"grid", "compare", "report"},
+    {"grid", "statistics", "diagnosticity", "ranking", "summary", "compare", "report"},
     {"audit", "roar", "fresh", "demo"},
     {"cli", "cli_data", "cli_demo", "cli_explain", "cli_group", "cli_list", "cli_train", "__main__"},
 ]

@@ -141,6 +141,7 @@ def explain(
     """
     from veridical import cli_explain, store
     from veridical.attribution import methods
+    from veridical.data.labels import relabel
     from veridical.exchange import check_format, write_explanations
     from veridical.explain import explain as run
     from veridical.model.load import load
@@ -151,15 +152,12 @@ def explain(
         check_format(out)
     examples, labels = cli_explain.gather(text or [], file, data, context=context, split=split, limit=limit)
     clf = load(model)
-    examples = cli_explain.relabel(examples, labels, clf.labels)
+    examples = relabel(examples, labels, clf.labels)
     windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
     with Report("Explaining", windows, progress=None if windows > 8 else False) as report:
-
-        def tick(count: int) -> None:
-            for _ in range(count):
-                report.advance()
-
-        found = run(clf, examples, chosen, target=target, overlap=overlap, tick=tick)
+        found = run(
+            clf, examples, chosen, target=target, overlap=overlap, tick=lambda count: report.advance(steps=count)
+        )
     if html is not None:
         from veridical.report.explain import explain_page
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from veridical.cli_group import say
 from veridical.display import Level, as_rich, class_line, cost_line, legend, printable
 from veridical.errors import InputError
 from veridical.exchange import to_row
@@ -51,29 +49,6 @@ def _lines(file: str) -> list[str]:
     if not lines:
         raise InputError(f"{'The input' if file == '-' else file} holds no text; write one text per line.")
     return lines
-
-
-def relabel(examples: list[Example], own: tuple[str, ...], labels: tuple[str, ...]) -> list[Example]:
-    """Examples with their gold labels as the model numbers its classes: matched by name, or by place where
-    the model has no names (LABEL_0, ...); left out, and said so, where neither fits."""
-    if not own or own == labels:
-        return examples
-    place = {name.casefold(): index for index, name in enumerate(labels)}
-    unnamed = labels == tuple(f"LABEL_{i}" for i in range(len(labels)))
-    if unnamed and len(own) == len(labels):
-        return examples
-    if not all(name.casefold() in place for name in own):
-        theirs = f"the data's labels ({', '.join(own)}) are not the model's ({', '.join(labels)})"
-        say(f"Note: {theirs}; gold labels are left out.")
-        return [replace(example, label=None) for example in examples]
-    to = [place[name.casefold()] for name in own]
-
-    def moved(label: int | tuple[int, ...] | None) -> int | tuple[int, ...] | None:
-        if isinstance(label, tuple):
-            return tuple(sorted(to[i] for i in label))
-        return None if label is None else to[label]
-
-    return [replace(example, label=moved(example.label)) for example in examples]
 
 
 def as_json(found: Mapping[str, Sequence[Explanation]]) -> str:

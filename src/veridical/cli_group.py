@@ -8,16 +8,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
-from veridical.errors import InputError
+from veridical.errors import Caution, InputError
 
 MISTAKE, INTERRUPTED = 2, 130
-PACKAGE = Path(__file__).parent
 
 # Read by the libraries when they are imported, which happens after this.
 QUIET = {
@@ -95,7 +93,7 @@ def _warnings_as_lines() -> Iterator[None]:
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any) -> None:
-        if Path(filename).is_relative_to(PACKAGE) and str(message) not in told:
+        if issubclass(category, Caution) and str(message) not in told:
             told.add(str(message))
             say(f"Note: {message}")
 

@@ -66,12 +66,7 @@ def demo(
     chosen = sample(dataset.splits["test"], texts, seed)
     say(f"Explaining {len(chosen)} test texts with {len(methods)} methods")
     with Report("Explaining", len(chosen) * len(methods), progress=progress) as report:
-
-        def tick(count: int) -> None:
-            for _ in range(count):
-                report.advance()
-
-        found = explain(load(run.folder), chosen, methods, tick=tick)
+        found = explain(load(run.folder), chosen, methods, tick=lambda count: report.advance(steps=count))
     page, scores = folder / "explain.html", folder / "explanations.parquet"
     store.write_text(page, explain_page(found, model=f"{model} trained on {data}", data=f"{data} (test)"))
     write_explanations(scores, [one for explanations in found.values() for one in explanations])

@@ -10,6 +10,10 @@ class InputError(ValueError):
     """Something the user gave cannot be used: the message names the value, what is allowed and the way out."""
 
 
+class Caution(UserWarning):
+    """Something the user should know about a result that is given all the same."""
+
+
 def unknown(kind: str, value: str, allowed: Iterable[str]) -> InputError:
     """The error for a name that does not exist, with the nearest one that does."""
     names = sorted(allowed)

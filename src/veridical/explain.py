@@ -6,14 +6,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
 import torch
 
 from veridical.attribution import Method, methods
-from veridical.errors import InputError
+from veridical.errors import Caution, InputError
 from veridical.explanation import Explanation
 from veridical.model.ask import TOKEN_BUDGET, ask, batches_of, halving, predict
 from veridical.model.classifier import Classifier
@@ -76,7 +75,7 @@ def attributions(
     tick: Tick | None = None,
 ) -> list[Attribution]:
     """One attribution per example, in their order. Windows of one text stand next to each other in `encoded`."""
-    windowed = any(a.example is b.example for a, b in pairwise(encoded))
+    windowed = any(e.start for e in encoded)
     classes = classes_of(which, [e.example for e in encoded], clf.labels)
     means = None
     if windowed:
@@ -227,5 +226,6 @@ def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
         warnings.warn(
             f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
             f"{sum(e.cut for e in cut)} tokens were left out. Explain them whole with overlap=N (--overlap N).",
+            Caution,
             stacklevel=3,
         )

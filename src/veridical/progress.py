@@ -42,11 +42,11 @@ class Report:
     ) -> None:
         self._bar.stop()
 
-    def advance(self, text: str = "") -> None:
-        """One step further; outside a terminal every tenth of the way gets a line."""
-        self.done += 1
+    def advance(self, text: str = "", steps: int = 1) -> None:
+        """Some steps further; outside a terminal every tenth of the way gets a line."""
+        self.done += steps
         self._bar.update(self._task, completed=self.done, text=text)
-        tenth = self.done * 10 // self.total > (self.done - 1) * 10 // self.total
+        tenth = self.done * 10 // self.total > (self.done - steps) * 10 // self.total
         if tenth and not self.console.is_terminal:
             self.say(f"{self.title}: {self.done} of {self.total}  {text}")
 

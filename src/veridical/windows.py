@@ -17,10 +17,10 @@ from veridical.records import Attribution, Cost, Encoded
 
 
 def groups(encoded: Sequence[Encoded]) -> Iterator[range]:
-    """Index ranges of the windows that belong to one example (neighbours with the same example object)."""
+    """Index ranges of the windows that belong to one example: the first begins its text, the others do not."""
     start = 0
     for index in range(1, len(encoded) + 1):
-        if index == len(encoded) or encoded[index].example is not encoded[start].example:
+        if index == len(encoded) or encoded[index].start == 0:
             yield range(start, index)
             start = index
 

@@ -7,6 +7,7 @@ import torch
 
 from veridical.attribution import method
 from veridical.attribution.gradient import embedding_gradient
+from veridical.errors import Caution
 from veridical.model.classifier import Classifier
 from veridical.model.target import Target
 from veridical.records import Batch
@@ -33,6 +34,7 @@ def input_x_gradient(clf: Classifier, batch: Batch, target: Target, *, aggregate
             f"Input x gradient is 0 for every token of a {clf.family} model: its word vectors enter a LayerNorm with "
             "nothing added, so their length does not matter and the gradient is at right angles to them. The scores "
             "are rounding noise; use integrated_gradients:rule=adaptive or deeplift.",
+            Caution,
             stacklevel=2,
         )
     return scores

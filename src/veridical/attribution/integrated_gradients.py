@@ -11,7 +11,7 @@ from scipy.interpolate import PchipInterpolator
 
 from veridical.attribution import method
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
-from veridical.errors import InputError
+from veridical.errors import Caution, InputError
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 from veridical.records import Batch
@@ -84,6 +84,7 @@ def _warn_if_incomplete(found: torch.Tensor, due: torch.Tensor, steps: int) -> N
             f"Integrated gradients with {steps} steps do not add up: a text's scores sum to {float(found[worst]):.3f} "
             f"where its logit changed by {float(due[worst]):.3f}. The gradient jumps on the path (it does near 0 "
             "where word vectors enter a LayerNorm with nothing added); use rule=adaptive.",
+            Caution,
             stacklevel=2,
         )
 

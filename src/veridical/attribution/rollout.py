@@ -14,7 +14,7 @@ from veridical.records import Batch
 @method("rollout", needs=("attention",), signed=False, differentiable=True, of_target=False)
 def rollout(clf: Classifier, batch: Batch, target: Target) -> torch.Tensor:
     """Attention rollout: head-mean attention mixed half and half with the identity (the residual), multiplied
-    through the layers, read at the token the head reads. Abnar and Zuidema 2020; paper 002, appendix A.
+    through the layers, read at the token the head reads. (Abnar and Zuidema 2020).
     """
     out = clf.forward(batch, attentions=True)
     target(out.logits)

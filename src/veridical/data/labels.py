@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from veridical.errors import InputError
+from veridical.errors import Caution, InputError
+from veridical.records import Example
 
 Found = Mapping[str, Sequence[tuple[str, Any]]]  # split -> (where, label as written)
 Value = int | str
@@ -121,3 +124,26 @@ def _not_in_train(where: str, value: Value, known: Sequence[str]) -> InputError:
         f"{where}: the label {value!r} does not occur in train, which has: {', '.join(known)}; mend it, or "
         f"name all classes with labels=a+b+c."
     )
+
+
+def relabel(examples: Sequence[Example], own: tuple[str, ...], labels: tuple[str, ...]) -> list[Example]:
+    """Examples with their gold labels as the model numbers its classes: matched by name, or by place where
+    the model has no names (LABEL_0, ...); left out, and said so, where neither fits."""
+    if not own or own == labels:
+        return list(examples)
+    place = {name.casefold(): index for index, name in enumerate(labels)}
+    unnamed = labels == tuple(f"LABEL_{i}" for i in range(len(labels)))
+    if unnamed and len(own) == len(labels):
+        return list(examples)
+    if not all(name.casefold() in place for name in own):
+        theirs = f"The data's labels ({', '.join(own)}) are not the model's ({', '.join(labels)})"
+        warnings.warn(f"{theirs}; gold labels are left out.", Caution, stacklevel=2)
+        return [replace(example, label=None) for example in examples]
+    to = [place[name.casefold()] for name in own]
+
+    def moved(label: int | tuple[int, ...] | None) -> int | tuple[int, ...] | None:
+        if isinstance(label, tuple):
+            return tuple(sorted(to[i] for i in label))
+        return None if label is None else to[label]
+
+    return [replace(example, label=moved(example.label)) for example in examples]

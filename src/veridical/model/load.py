@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from veridical import assets
-from veridical.errors import InputError
+from veridical.errors import Caution, InputError
 from veridical.model.classifier import Classifier
 from veridical.records import Dataset
 from veridical.registry import read, resolve
 
+HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
 
 
@@ -96,7 +99,7 @@ def _from_files(spec: str, labels: Sequence[str] | None, multilabel: bool, seed:
         if hasattr(config, "reference_compile"):
             config.reference_compile = False  # ModernBERT would compile itself, and again for every length
         # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]), _quietly():
             torch.manual_seed(seed)
             model, info = AutoModelForSequenceClassification.from_pretrained(
                 where,
@@ -120,6 +123,7 @@ def _from_files(spec: str, labels: Sequence[str] | None, multilabel: bool, seed:
         warnings.warn(
             f"{spec} has no trained classification head (missing: {', '.join(sorted(info['missing_keys'])[:3])}); "
             "train it first, its predictions mean nothing.",
+            Caution,
             stacklevel=3,
         )
     return Classifier(model, tokenizer, name=spec, trained=not untrained)
@@ -136,7 +140,27 @@ def _folder(source: str) -> str:
             f"The folder {source!r} holds no model (no config.json, nor model/config.json as in a finished run); "
             "name a run folder whose training has ended."
         )
+    if not path.exists() and not HUB_ID.fullmatch(source):
+        raise InputError(
+            f"There is no folder {source!r}, and it is not the name of a model on the hub; check the path."
+        )
     return source
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without transformers' bar and report on loading; what matters of it we say ourselves."""
+    from transformers.utils import logging
+
+    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()
 
 
 def _shorten(config: Any, layers: int) -> None:

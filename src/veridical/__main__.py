@@ -1,0 +1,5 @@
+"""`python -m veridical`."""
+
+from veridical.cli import main
+
+main()

@@ -1,0 +1,397 @@
+"""The main job: explain test texts with every method, score every explanation with every metric, rank the methods
+with uncertainty, and write one page that says which explanation to believe.
+
+    DIR/spec.json  stamp.json               what was asked of which model and data, and by which versions
+    DIR/corpora/<name>/attributions, scores the parts (see evaluate.py): interrupted, the same call goes on
+    DIR/scores.parquet  summary.json        every score; every mean, interval, test and verdict
+    DIR/tables/*.csv    report.html         the same for people
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from veridical import store
+from veridical.attribution import methods as all_methods
+from veridical.data import load_data
+from veridical.data.labels import relabel
+from veridical.data.split import normalised, sample
+from veridical.erase import Level, Operator
+from veridical.errors import Caution, InputError
+from veridical.evaluate import Control, Evaluation, columns, evaluate
+from veridical.explain import attributions
+from veridical.metric import metrics as all_metrics
+from veridical.model.ask import predict
+from veridical.model.classifier import Classifier
+from veridical.model.load import load
+from veridical.progress import Report
+from veridical.records import Dataset, Example
+from veridical.registry import options_of
+from veridical.scores import score, targets
+
+QUICK_METHODS = ("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient", "random")
+QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
+SLOW_METHODS = ("smoothgrad", "lime", "kernel_shap")  # sampled: several hundred passes a text
+DOMAIN = "in", "ood"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Texts to audit on."""
+
+    name: str
+    role: str  # in: the data the model is for; ood: out of its domain
+    examples: tuple[Example, ...]
+    dropped: int  # texts left out because they also stand in the training data
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found and where it lies."""
+
+    folder: Path
+    summary: Mapping[str, Any]
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def verdict(self) -> str:
+        return str(self.summary["verdicts"][0]["sentence"])
+
+
+def audit(
+    model: Any,
+    data: str | Dataset,
+    *,
+    out: str | Path,
+    ood: Sequence[str | Dataset] = (),
+    split: str = "test",
+    limit: int | None = 200,
+    ood_limit: int | None = None,
+    methods: str | Sequence[str] | None = None,
+    metrics: str | Sequence[str] | None = None,
+    quick: bool = False,
+    target: str | int = "predicted",
+    by: Operator = "delete",
+    level: Level = "token",
+    controls: Sequence[Control] = ("permutation",),
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Audit:
+    """Audit a classifier's explanations on a split of `data`, and on the same split of every `ood` dataset.
+
+    Without `methods` and `metrics` it takes every one that applies; `quick` takes the cheap ones for a first verdict.
+    `limit` is texts per corpus (`ood_limit` for the others, where it differs), a seeded sample with the split's label
+    shares. Everything goes to the folder `out`; interrupted at any moment, the same call goes on from there.
+    """
+    from veridical.report.audit import audit_page
+    from veridical.summary import summarise
+
+    clf = model if isinstance(model, Classifier) else load(model)
+    corpora = _corpora(clf, data, ood, split, limit, ood_limit, seed)
+    folder = Path(out)
+    settings = {"target": target, "split": split, "by": by, "level": level, "controls": list(controls), "seed": seed}
+    spec = {
+        "model": {"name": clf.name, "hash": _fingerprint(clf)},
+        "corpora": {c.name: store.stable_hash(c.examples) for c in corpora},
+        **settings,
+    }
+    store.claim(folder, spec)
+    store.clean(folder)
+    store.write_json(folder / "spec.json", spec)
+    store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=seed))
+
+    chosen, left_out = _supported(clf, corpora[0].examples[0], methods or _default_methods(quick), target)
+    measures = _measures(metrics or _default_metrics(quick, corpora), by=by, level=level)
+    found: dict[str, Evaluation] = {}
+    facts = []
+    total = sum(len(c.examples) for c in corpora)
+    with Report(f"Auditing {store.slug(clf.name)}", total, progress=progress) as report:
+        for note in left_out:
+            report.say(note)
+        for corpus in corpora:
+            found[corpus.name] = evaluate(
+                clf,
+                corpus.examples,
+                chosen,
+                measures,
+                target=target,
+                controls=controls,
+                explanations=_oracles(clf, corpus, target),
+                corpus=corpus.name,
+                seed=seed,
+                out=folder / "corpora" / store.slug(corpus.name),
+                tick=lambda count, name=corpus.name: report.advance(name, steps=count),
+            )
+            facts.append(_facts(clf, corpus))
+    cells = [cell for evaluation in found.values() for cell in evaluation.cells]
+    store.write_parquet(folder / "scores.parquet", columns(cells))
+    summary = {
+        **summarise(
+            cells,
+            model={"name": clf.name, "family": clf.family, "labels": list(clf.labels), "kind": clf.kind},
+            corpora=facts,
+            methods=[_about_method(spec, found.values()) for spec in found[corpora[0].name].attributions],
+            metrics=[_about_metric(spec) for spec in measures],
+            settings=settings,
+            seed=seed,
+        ),
+        "title": f"{clf.name} on {corpora[0].name}",
+        "stamp": store.read_json(folder / "stamp.json"),
+        "left_out": left_out,
+        "quick": quick,
+        "quick_note": _quick_note(clf) if quick else "",
+    }
+    store.write_json(folder / "summary.json", summary)
+    shown = _shown(clf, corpora, found)
+    store.write_json(folder / "examples.json", shown)
+    _tables(folder / "tables", summary)
+    store.write_text(folder / "report.html", audit_page(summary, shown))
+    return Audit(folder, summary)
+
+
+# -- what is audited ----------------------------------------------------------------------------------------
+
+
+def _corpora(
+    clf: Classifier,
+    data: str | Dataset,
+    ood: Sequence[str | Dataset],
+    split: str,
+    limit: int | None,
+    ood_limit: int | None,
+    seed: int,
+) -> list[Corpus]:
+    home = load_data(data) if isinstance(data, str) else data
+    seen = {normalised(e.text) for e in home.splits.get("train", ())}
+    found = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]
+    overlap = sum(normalised(e.text) in seen for e in found[0].examples)
+    if overlap:
+        warnings.warn(
+            f"{overlap} of the {len(found[0].examples)} texts of {home.name} ({split}) also stand in its train split; "
+            "what holds for them may not hold for new texts.",
+            Caution,
+            stacklevel=3,
+        )
+    for one in ood:
+        other = load_data(one) if isinstance(one, str) else one
+        if other.name in [c.name for c in found]:
+            raise InputError(f"The corpus {other.name!r} is named twice; name each once.")
+        dropped = sum(normalised(e.text) in seen for e in other.splits.get(split, ()))
+        found.append(Corpus(other.name, "ood", _texts(clf, other, split, ood_limit or limit, seed, seen), dropped))
+    return found
+
+
+def _texts(
+    clf: Classifier, data: Dataset, split: str, limit: int | None, seed: int, seen: set[str]
+) -> tuple[Example, ...]:
+    if split not in data.splits:
+        raise InputError(f"{data.name!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
+    fresh = [e for e in data.splits[split] if normalised(e.text) not in seen]
+    if not fresh:
+        raise InputError(f"Every text of {data.name!r} ({split}) also stands in the training data; use other data.")
+    chosen = sample(fresh, limit, seed) if limit is not None else fresh
+    return tuple(relabel(chosen, data.labels, clf.labels))
+
+
+def _fingerprint(clf: Classifier) -> str:
+    """A hash of the weights: the same name may hold another model tomorrow."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, tensor in sorted(clf.model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _default_methods(quick: bool) -> list[str]:
+    return list(QUICK_METHODS) if quick else [method.name for method in all_methods]
+
+
+def _default_metrics(quick: bool, corpora: Sequence[Corpus]) -> list[str]:
+    if quick:
+        return list(QUICK_METRICS)
+    rationales = any(e.rationale for c in corpora for e in c.examples)
+    planted = corpora[0].name.partition(":")[0] == "planted"
+    absent = ({"rationale"} if not rationales else set()) | ({"planted"} if not planted else set())
+    return [metric.name for metric in all_metrics if not absent & metric.needs]
+
+
+def _measures(specs: str | Sequence[str], **settings: Any) -> list[str]:
+    """The metrics' specs, with one erasure operator and one level for all that have the choice."""
+    found = []
+    for spec in [specs] if isinstance(specs, str) else specs:
+        for one in filter(None, spec.split(",")):
+            known = options_of(all_metrics[one.partition(":")[0]].run)
+            own = {key: value for key, value in settings.items() if key in known and f":{key}=" not in one}
+            found.append(all_metrics.choose(one, **own).label)
+    return list(dict.fromkeys(found))
+
+
+def _supported(
+    clf: Classifier, example: Example, specs: str | Sequence[str], target: str | int
+) -> tuple[list[str], list[str]]:
+    """The methods that work on this model, tried on one text, and why the others do not."""
+    works, left_out = [], []
+    encoded = clf.encode([example])
+    for choice in all_methods.choose_all(specs):
+        with warnings.catch_warnings(record=True) as cautions:
+            warnings.simplefilter("always")
+            try:
+                attributions(clf, encoded, choice)
+            except InputError as reason:
+                left_out.append(f"{choice.label} is left out: {reason}")
+                continue
+        works.append(choice.label)
+        left_out += [f"{choice.label}: {c.message}" for c in cautions if issubclass(c.category, Caution)]
+    if not works:
+        raise InputError(f"No method works on this model. {' '.join(left_out)}")
+    return works, left_out
+
+
+def _oracles(clf: Classifier, corpus: Corpus, target: str | int) -> list[Any]:
+    """On planted data the truth and its opposite, to see how each metric ranks them."""
+    if corpus.name.partition(":")[0] != "planted":
+        return []
+    from veridical.records import Attribution
+    from veridical.text import marked
+
+    encoded = clf.encode(corpus.examples)
+    answers = predict(clf, encoded)
+    rows = []
+    for name, sign in (("oracle", 1), ("inverted oracle", -1)):
+        for e, logits, probabilities in zip(encoded, answers.logits, answers.probabilities, strict=True):
+            truth = marked(e).astype(np.float32) * sign
+            rows.append(Attribution(e, int(logits.argmax()), truth, probabilities, name))
+    return rows
+
+
+# -- what is said of it -------------------------------------------------------------------------------------
+
+
+def _facts(clf: Classifier, corpus: Corpus) -> dict[str, Any]:
+    encoded = clf.encode(corpus.examples)
+    known = all(e.label is not None for e in corpus.examples)
+    scores = {}
+    if known:
+        gold = targets(corpus.examples, clf.labels, clf.kind == "multi")
+        scores = score(predict(clf, encoded), gold, clf.kind)
+    return {
+        "name": corpus.name,
+        "role": corpus.role,
+        "texts": len(corpus.examples),
+        "dropped": corpus.dropped,
+        "cut_texts": sum(e.cut > 0 for e in encoded),
+        "cut_tokens": sum(e.cut for e in encoded),
+        "accuracy": scores.get("accuracy"),
+        "macro_f1": scores.get("macro_f1"),
+    }
+
+
+def _about_method(spec: str, found: Any) -> dict[str, Any]:
+    costs = [a.cost for evaluation in found for a in evaluation.attributions.get(spec, ())]
+    name = spec.partition(":")[0]
+    known = all_methods[name] if name in all_methods else None  # noqa: SIM401  a registry, not a dict
+    return {
+        "name": spec,
+        "summary": known.summary if known else "Known from how the data was made.",
+        "signed": known.signed if known else True,
+        "needs": sorted(known.needs) if known else [],
+        "seconds": float(np.mean([c.seconds for c in costs])),
+        "forward": float(np.mean([c.forward for c in costs])),
+        "backward": float(np.mean([c.backward for c in costs])),
+    }
+
+
+def _about_metric(spec: str) -> dict[str, Any]:
+    choice = all_metrics.choose(spec)
+    metric = choice.entry
+    return {
+        "name": spec,
+        "kind": metric.kind,
+        "better": metric.better,
+        "bounds": list(metric.bounds),
+        "summary": metric.summary,
+        "ratios": list(choice.options.get("ratios", choice.options.get("shares", ()))),
+    }
+
+
+def _quick_note(clf: Classifier) -> str:
+    more = [m.name for m in all_methods if m.name not in QUICK_METHODS]
+    finer = [m.name for m in all_metrics if m.kind == "faithfulness" and m.name not in QUICK_METRICS]
+    return (
+        f"A quick audit: cheap methods and metrics only. A full run adds the methods {', '.join(more)} "
+        f"and the metrics {', '.join(finer)}."
+    )
+
+
+def _shown(clf: Classifier, corpora: Sequence[Corpus], found: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
+    """What the page's example browser shows: at most 200 texts in all, the same share of every corpus."""
+    shown = []
+    each = max(1, 200 // len(corpora))
+    for corpus in corpora:
+        evaluation = found[corpus.name]
+        agreement: dict[str, list[float]] = {}
+        for cell in evaluation.cells:
+            if cell.metric.partition(":")[0] == "agreement" and cell.score.value is not None:
+                agreement.setdefault(cell.example, []).append(cell.score.value)
+        for row, example in enumerate(corpus.examples[:each]):
+            first = next(iter(evaluation.attributions.values()))[row]
+            free = np.flatnonzero(first.encoded.free)
+            predicted = int(first.probabilities.argmax())
+            own = agreement.get(example.id)
+            shown.append(
+                {
+                    "corpus": corpus.name,
+                    "id": example.id,
+                    "text": example.text,
+                    "context": example.context,
+                    "label": _named(clf, example.label),
+                    "predicted": clf.labels[predicted],
+                    "probabilities": [float(p) for p in first.probabilities],
+                    "right": None if example.label is None else example.label in (predicted, (predicted,)),
+                    "rationale": [list(span) for span in example.rationale],
+                    "tokens": [list(first.encoded.spans[i]) for i in free],
+                    "explanations": {
+                        method: {
+                            "target": clf.labels[rows[row].target],
+                            "scores": [float(s) for s in rows[row].scores[free]],
+                        }
+                        for method, rows in evaluation.attributions.items()
+                    },
+                    "disagreement": 1 - float(np.mean(own)) if own else None,
+                }
+            )
+    return shown
+
+
+def _named(clf: Classifier, label: int | tuple[int, ...] | None) -> str | None:
+    if label is None:
+        return None
+    return ", ".join(clf.labels[i] for i in (label if isinstance(label, tuple) else (label,)))
+
+
+def _tables(folder: Path, summary: Mapping[str, Any]) -> None:
+    """The summary's tables as CSV, a file each."""
+    import csv
+    import io
+
+    for name, rows in summary.items():
+        if not (isinstance(rows, list) and rows and isinstance(rows[0], dict)):
+            continue
+        text = io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]), extrasaction="ignore")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({k: json.dumps(v) if isinstance(v, (list, dict)) else v for k, v in row.items()})
+        store.write_text(folder / f"{name}.csv", text.getvalue())
