@@ -30,7 +30,7 @@ LEVELS = [
     },
     {"grid", "statistics", "diagnosticity", "ranking", "summary", "compare", "report"},
     {"audit", "roar", "fresh", "demo"},
-    {"cli", "cli_data", "cli_demo", "cli_explain", "cli_group", "cli_list", "cli_train", "__main__"},
+    {"cli", "cli_audit", "cli_data", "cli_demo", "cli_explain", "cli_group", "cli_list", "cli_train", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
 

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # the same names for type checkers
     from veridical.alignment import to_attributions as to_attributions
     from veridical.attribute import attribute as attribute
+    from veridical.audit import Audit as Audit
+    from veridical.audit import audit as audit
     from veridical.config import TrainConfig as TrainConfig
     from veridical.data import load_data as load_data
     from veridical.errors import InputError as InputError
+    from veridical.evaluate import Evaluation as Evaluation
+    from veridical.evaluate import evaluate as evaluate
     from veridical.exchange import read_explanations as read_explanations
     from veridical.exchange import write_explanations as write_explanations
     from veridical.explain import explain as explain
@@ -34,15 +38,19 @@ if TYPE_CHECKING:  # the same names for type checkers
 
 _HOME = {
     "Attribution": "records",
+    "Audit": "audit",
     "Classifier": "model.classifier",
     "Cost": "records",
     "Dataset": "records",
+    "Evaluation": "evaluate",
     "Example": "records",
     "Explanation": "explanation",
     "InputError": "errors",
     "Run": "train",
     "TrainConfig": "config",
     "attribute": "attribute",
+    "audit": "audit",
+    "evaluate": "evaluate",
     "explain": "explain",
     "load": "model.load",
     "load_data": "data",

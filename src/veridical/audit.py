@@ -40,8 +40,6 @@ from veridical.scores import score, targets
 
 QUICK_METHODS = ("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient", "random")
 QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
-SLOW_METHODS = ("smoothgrad", "lime", "kernel_shap")  # sampled: several hundred passes a text
-DOMAIN = "in", "ood"
 
 
 @dataclass(frozen=True)
@@ -99,19 +97,9 @@ def audit(
     from veridical.summary import summarise
 
     clf = model if isinstance(model, Classifier) else load(model)
-    corpora = _corpora(clf, data, ood, split, limit, ood_limit, seed)
-    folder = Path(out)
+    corpora = corpora_of(clf, data, ood, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
     settings = {"target": target, "split": split, "by": by, "level": level, "controls": list(controls), "seed": seed}
-    spec = {
-        "model": {"name": clf.name, "hash": _fingerprint(clf)},
-        "corpora": {c.name: store.stable_hash(c.examples) for c in corpora},
-        **settings,
-    }
-    store.claim(folder, spec)
-    store.clean(folder)
-    store.write_json(folder / "spec.json", spec)
-    store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=seed))
-
+    folder = claim(out, clf, corpora, settings)
     chosen, left_out = _supported(clf, corpora[0].examples[0], methods or _default_methods(quick), target)
     measures = _measures(metrics or _default_metrics(quick, corpora), by=by, level=level)
     found: dict[str, Evaluation] = {}
@@ -164,15 +152,32 @@ def audit(
 # -- what is audited ----------------------------------------------------------------------------------------
 
 
-def _corpora(
+def claim(out: str | Path, clf: Classifier, corpora: Sequence[Corpus], settings: Mapping[str, Any]) -> Path:
+    """The folder, if it is new or holds the same work on the same model and texts."""
+    folder = Path(out)
+    spec = {
+        "model": {"name": clf.name, "hash": _fingerprint(clf)},
+        "corpora": {c.name: store.stable_hash(c.examples) for c in corpora},
+        **settings,
+    }
+    store.claim(folder, spec)
+    store.clean(folder)
+    store.write_json(folder / "spec.json", spec)
+    store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=settings["seed"]))
+    return folder
+
+
+def corpora_of(
     clf: Classifier,
     data: str | Dataset,
     ood: Sequence[str | Dataset],
+    *,
     split: str,
     limit: int | None,
-    ood_limit: int | None,
     seed: int,
+    ood_limit: int | None = None,
 ) -> list[Corpus]:
+    """The texts of `data` and of the other corpora, labels as the model numbers them."""
     home = load_data(data) if isinstance(data, str) else data
     seen = {normalised(e.text) for e in home.splits.get("train", ())}
     found = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]

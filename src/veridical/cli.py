@@ -6,22 +6,18 @@ Heavy imports stand inside the verbs, so that `veridical --help` answers at once
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from veridical import cli_data
-from veridical.cli_group import PlainGroup, say, whole
+from veridical import cli_audit, cli_data
+from veridical.cli_group import Json, Number, PlainGroup, say
 
 app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.add_typer(cli_data.app, name="data")
 
 METHODS = "attention,integrated_gradients,occlusion"  # one that looks, one that differentiates, one that asks
-
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print data for a program instead of text.")]
-Number = partial(typer.Option, parser=whole, metavar="N")
 
 
 def main() -> None:
@@ -173,27 +169,31 @@ def explain(
         cli_explain.show(found, level)
 
 
-Kind = Literal["methods", "datasets", "terms"]
+Kind = Literal["methods", "metrics", "datasets", "terms"]
 
 
 @app.command("list")
 def list_(
     kind: Annotated[
-        Kind | None, typer.Argument(metavar="[KIND]", help="methods, datasets or terms; all without it.")
+        Kind | None, typer.Argument(metavar="[KIND]", help="methods, metrics, datasets or terms; all without it.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List attribution methods, datasets and loss terms, with their options.
+    """List attribution methods, metrics, datasets and loss terms, with their options.
 
     Example: veridical list methods
     """
     from veridical.cli_list import entries, print_entries
 
-    found = {name: entries(name) for name in ([kind] if kind else ["methods", "datasets", "terms"])}
+    found = {name: entries(name) for name in ([kind] if kind else ["methods", "metrics", "datasets", "terms"])}
     if as_json:
         typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         print_entries(found)
+
+
+for verb in (cli_audit.evaluate, cli_audit.audit, cli_audit.compare, cli_audit.report):
+    app.command()(verb)
 
 
 @app.command()

@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any
+from functools import partial
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -64,6 +65,9 @@ class PlainGroup(TyperGroup):
             raise typer.Exit(INTERRUPTED) from stop
 
 
+Json = Annotated[bool, typer.Option("--json", metavar="", help="Print data for a program instead of text.")]
+
+
 def say(line: str) -> None:
     """A line for the person at the terminal, apart from what a program may read."""
     print(line, file=sys.stderr)
@@ -75,6 +79,9 @@ def whole(text: str) -> int:
         return int(text)
     except ValueError as problem:
         raise typer.BadParameter(f"{text!r} is not a whole number") from problem
+
+
+Number = partial(typer.Option, parser=whole, metavar="N")
 
 
 def _sentence(problem: typer.TyperException) -> str:

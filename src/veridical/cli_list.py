@@ -14,7 +14,7 @@ from veridical.registry import Entry, options_of
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
-    """Name, options and what is true of every method, dataset or term."""
+    """Name, options and what is true of every method, metric, dataset or term."""
     if kind == "methods":
         from veridical.attribution import methods
 
@@ -28,6 +28,19 @@ def entries(kind: str) -> list[dict[str, Any]]:
                 "of_target": m.of_target,
             }
             for m in methods
+        ]
+    if kind == "metrics":
+        from veridical.metric import metrics
+
+        return [
+            {
+                **_common(m, m.summary),
+                "needs": sorted(m.needs),
+                "kind": m.kind,
+                "better": m.better,
+                "bounds": list(m.bounds),
+            }
+            for m in metrics
         ]
     if kind == "datasets":
         from veridical.data import datasets
@@ -56,6 +69,8 @@ def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         console.print(Text(kind.capitalize(), "bold underline"))
         for row in rows:
             facts = [name for name in ("signed", "differentiable", "complete") if row.get(name)]
+            if "better" in row:
+                facts += [row["kind"], f"{row['better']} is better"]
             needs = row["needs"] if isinstance(row["needs"], list) else [row["needs"]]
             wants = [f"needs {' and '.join(needs)}"] if any(needs) else []
             console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
