@@ -1,6 +1,6 @@
 """Budgets, rankings and erasure: from scores to altered inputs.
 
-All of them count free tokens only; special tokens and the context are in every altered input.
+All of them count free tokens only; special tokens and the context are in every altered input but `blank`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Literal
 import numpy as np
 
 from veridical.errors import InputError
-from veridical.records import Explained, Variant
+from veridical.records import Explained, Soft, Variant
 
 Operator = Literal["delete", "mask", "attention", "zero_id_attended"]
 Level = Literal["token", "word"]
 Rounding = Literal["ceil_min1", "floor_min1", "half_even_min1", "floor"]
+Mode = Literal["bernoulli", "gaussian", "gaussian_sd", "attention"]
 
 
 def budget(n: int, ratio: float, rounding: Rounding = "ceil_min1") -> int:
@@ -52,11 +53,15 @@ def units(ex: Explained, level: Level = "token") -> list[list[int]]:
 
 def ranked_units(ex: Explained, level: Level = "token") -> list[list[int]]:
     """The units, highest score first (a word's score is the sum of its tokens'), ties by position."""
+    groups = units(ex, level)
+    return [groups[i] for i in ranking(unit_scores(ex, groups), [True] * len(groups))]
+
+
+def unit_scores(ex: Explained, groups: list[list[int]]) -> np.ndarray:
+    """The sum of the scores in every group. [groups]"""
     if ex.scores is None:
         raise ValueError("a metric needs scores")
-    groups = units(ex, level)
-    scores = np.array([float(np.sum(ex.scores[group], dtype=np.float64)) for group in groups])
-    return [groups[i] for i in ranking(scores, [True] * len(groups))]
+    return np.array([float(np.sum(ex.scores[group], dtype=np.float64)) for group in groups])
 
 
 def erase(ex: Explained, gone: Collection[int], by: Operator = "delete") -> Variant:
@@ -65,7 +70,7 @@ def erase(ex: Explained, gone: Collection[int], by: Operator = "delete") -> Vari
     if by == "delete":
         kept = [i for i in range(len(encoded.ids)) if i not in gone]
         return Variant(tuple(encoded.ids[i] for i in kept), tuple(encoded.types[i] for i in kept))
-    if by == "attention":
+    if by == "attention" and gone:  # nothing gone is the intact input, which is asked once
         return Variant(encoded.ids, encoded.types, tuple(i not in gone for i in range(len(encoded.ids))))
     if by == "mask" and ex.mask_id is None:
         raise InputError("This tokenizer has no mask token, so by=mask cannot be used; take by=delete.")
@@ -81,3 +86,36 @@ def intact(ex: Explained) -> Variant:
 def erase_all(ex: Explained, by: Operator = "delete") -> Variant:
     """The null input: every free token erased."""
     return erase(ex, np.flatnonzero(ex.encoded.free), by)
+
+
+def blank(ex: Explained) -> Variant:
+    """The null input of some released code: id 0 for the text and every special token before its end, all attended.
+
+    Of a pair the context and the separators around it stay.
+    """
+    last = len(ex.encoded.ids)
+    if ex.encoded.example.context is not None:
+        last = int(np.flatnonzero(ex.encoded.free).max(initial=-1)) + 1
+    return Variant((0,) * last + ex.encoded.ids[last:], ex.encoded.types)
+
+
+def soften(
+    ex: Explained,
+    keep: np.ndarray,
+    *,
+    seed: int = 0,
+    mode: Mode = "bernoulli",
+    where: Literal["word", "block"] = "word",
+    variance: float = 0.5,
+) -> Variant:
+    """The input of which each position keeps a share of itself (`model/soft.py` says how). keep [T]
+
+    A seed that decides nothing is left out, so that the same question is not asked under many seeds.
+    """
+    if (keep == 1).all():
+        return intact(ex)
+    if mode == "attention" or (mode == "bernoulli" and np.isin(keep, (0, 1)).all()):
+        seed = 0
+    return Variant(
+        ex.encoded.ids, ex.encoded.types, soft=Soft(tuple(keep.tolist()), seed, mode, where, float(variance))
+    )

@@ -7,10 +7,11 @@ import pytest
 import torch
 from families import EXAMPLES, classifier, encoded
 
-from tiny import FAMILIES
+from tiny import FAMILIES, tiny
 from veridical.attribution import methods
 from veridical.explain import attributions, explain
 from veridical.model.ask import predict
+from veridical.model.classifier import Classifier
 from veridical.records import Variant
 
 # Few samples: these tests are about the handling, not the estimate.
@@ -198,3 +199,22 @@ def test_a_method_that_has_nothing_to_say_says_so(family, name):
 def test_integrated_gradients_that_do_not_add_up_say_so():
     with pytest.warns(UserWarning, match="do not add up"):
         attributions(classifier("deberta"), encoded("deberta"), methods.choose("integrated_gradients"))
+
+
+@pytest.mark.parametrize("scale", [0.03, 30.0])
+def test_deeplift_is_complete_whatever_the_size_of_the_word_vectors(scale):
+    """Trained encoders have small ones: a rule that holds for entries near 1 only would still pass above."""
+    model, tokenizer = tiny("bert")
+    with torch.no_grad():
+        for table in model.bert.embeddings.children():
+            if isinstance(table, torch.nn.Embedding):
+                table.weight *= scale
+    clf = Classifier(model, tokenizer)
+    texts = clf.encode(EXAMPLES)
+    batch = clf.collate(texts)
+    with torch.no_grad():
+        whole = clf.forward(batch).logits
+        null = clf.forward(batch, edit=lambda e: torch.where(batch.free[..., None], torch.zeros_like(e), e)).logits
+    target = whole.argmax(-1, keepdim=True)
+    found = [a.scores.sum(dtype=np.float64) for a in attributions(clf, texts, methods.choose("deeplift"))]
+    np.testing.assert_allclose(found, (whole - null).gather(1, target)[:, 0], atol=2e-5)

@@ -29,7 +29,7 @@ def input_x_gradient(clf: Classifier, batch: Batch, target: Target, *, aggregate
     embeddings, gradient = embedding_gradient(clf, batch, target)
     products = embeddings * gradient
     scores = aggregated(products, aggregate)
-    if not scores.requires_grad and aggregate != "l2" and _vanish(scores, products):
+    if not gradient.requires_grad and aggregate != "l2" and _vanish(scores, products):
         warnings.warn(
             f"Input x gradient is 0 for every token of a {clf.family} model: its word vectors enter a LayerNorm with "
             "nothing added, so their length does not matter and the gradient is at right angles to them. The scores "

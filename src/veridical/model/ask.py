@@ -7,13 +7,15 @@ and returns its result. All askers advance in lock-step, so their questions shar
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
 import torch
 
 from veridical.model.classifier import Classifier
-from veridical.records import Answers, Batch, Encoded, Variant
+from veridical.model.soft import forward, ready, style_of
+from veridical.records import Answers, Encoded, Output, Variant
 
 R = TypeVar("R")
 Asker = Generator[list[Variant], Answers, R]
@@ -53,13 +55,18 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int = TOKEN_BUD
     distinct = list(dict.fromkeys(variants))
     place = {variant: i for i, variant in enumerate(distinct)}
     logits = np.empty((len(distinct), len(clf.labels)), dtype=np.float32)
-    _forward(
-        clf,
-        [len(v.ids) for v in distinct],
-        lambda rows: clf.collate_variants([distinct[i] for i in rows]),
-        logits,
-        budget,
-    )
+    for style, group in groupby(sorted(distinct, key=style_of), key=style_of):
+        alike = list(group)  # hard ones, or soft ones that the model is run in the same way for
+        found = np.empty((len(alike), len(clf.labels)), dtype=np.float32)
+        with ready(clf, style):
+            _forward(
+                clf,
+                [len(v.ids) for v in alike],
+                lambda rows, alike=alike: forward(clf, [alike[i] for i in rows]),
+                found,
+                budget,
+            )
+        logits[[place[variant] for variant in alike]] = found
     logits = logits[[place[variant] for variant in variants]]
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
 
@@ -70,7 +77,7 @@ def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int = TOKEN_
     _forward(
         clf,
         [len(e.ids) for e in encoded],
-        lambda rows: clf.collate([encoded[i] for i in rows]),
+        lambda rows: clf.forward(clf.collate([encoded[i] for i in rows])),
         logits,
         budget,
     )
@@ -80,12 +87,12 @@ def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int = TOKEN_
 def _forward(
     clf: Classifier,
     lengths: Sequence[int],
-    collate: Callable[[list[int]], Batch],
+    output: Callable[[list[int]], Output],
     logits: np.ndarray,
     budget: int,
 ) -> None:
     def run(rows: list[int]) -> None:
-        logits[rows] = clf.forward(collate(rows)).logits.float().cpu().numpy()
+        logits[rows] = output(rows).logits.float().cpu().numpy()
 
     with clf.at_rest(), torch.inference_mode():
         for rows in batches_of(lengths, budget):

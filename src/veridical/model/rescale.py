@@ -17,6 +17,15 @@ from torch.nn import functional as F
 Function = Callable[[torch.Tensor], torch.Tensor]
 
 
+# Secants that are known exactly; for the others the quotient is taken.
+EXACT: dict[Function, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    torch.square: lambda a, b: a + b,
+    torch.reciprocal: lambda a, b: -1 / (a * b),
+    torch.sqrt: lambda a, b: 1 / (a.sqrt() + b.sqrt()),
+    torch.rsqrt: lambda a, b: -1 / (a.sqrt() * b.sqrt() * (a.sqrt() + b.sqrt())),
+}
+
+
 class Secant(torch.autograd.Function):
     """An elementwise function whose derivative is (change of output) / (change of input)."""
 
@@ -32,16 +41,21 @@ class Secant(torch.autograd.Function):
         (gradient,) = gradients
         x, y = ctx.saved_tensors
         (text, base), (out, null) = x.chunk(2), y.chunk(2)
-        step = text - base
-        # Where the input hardly moves the quotient is rounding noise; the slope half-way differs from the
-        # secant by the square of the step only.
-        small = step.abs() < 1e-2 * (1 + text.abs())
-        with torch.enable_grad():
-            middle = ((text + base) / 2).detach().requires_grad_()
-            (slope,) = torch.autograd.grad(ctx.function(middle).sum(), middle)
-        multiplier = torch.where(small, slope, (out - null) / torch.where(small, torch.ones_like(step), step))
+        exact = EXACT.get(ctx.function)
+        multiplier = _quotient(ctx.function, text, base, out - null) if exact is None else exact(text, base)
         own = gradient[: len(text)] * multiplier
         return torch.cat([own, torch.zeros_like(own)]), None
+
+
+def _quotient(function: Function, text: torch.Tensor, base: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
+    step = text - base
+    # Where the input hardly moves the quotient is rounding noise; the slope half-way differs from it by the square
+    # of the relative step only. A hundredth balances the two in single precision.
+    small = step.abs() <= 1e-2 * torch.maximum(text.abs(), base.abs())
+    with torch.enable_grad():
+        middle = ((text + base) / 2).detach().requires_grad_()
+        (slope,) = torch.autograd.grad(function(middle).sum(), middle)
+    return torch.where(small, slope, change / torch.where(small, torch.ones_like(step), step))
 
 
 class Product(torch.autograd.Function):
@@ -101,7 +115,8 @@ class SoftmaxSecant(torch.autograd.Function):
 def _elementwise(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def run(x: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         kwargs.pop("inplace", None)
-        return Secant.apply(x, lambda value: function(value, *args, **kwargs))
+        plain = not args and not kwargs
+        return Secant.apply(x, function if plain else lambda value: function(value, *args, **kwargs))
 
     return run
 
@@ -133,7 +148,7 @@ def _share(scale: torch.Tensor, tiny: float) -> torch.Tensor:
 
 
 def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
-    return Secant.apply(x, lambda value: value**exponent)
+    return square(x) if exponent == 2 else Secant.apply(x, lambda value: value**exponent)
 
 
 reciprocal = _elementwise(torch.reciprocal)

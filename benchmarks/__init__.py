@@ -1,0 +1,1 @@
+"""What explanations cost: against one forward pass, against other libraries, in memory and at start-up."""

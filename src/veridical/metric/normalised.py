@@ -1,0 +1,114 @@
+"""The arithmetic of normalised sufficiency and comprehensiveness, and their hard form.
+
+With p on the full text, p_R on the rationale alone, p_rest without it, p_null on nothing, D = max(0, p - p_null):
+
+    NS = clip(1 - max(0, p - p_R) / D)        NC = clip(max(0, p - p_rest) / D)
+
+which are the papers' (S - S_null) / (1 - S_null) and C / (1 - S_null) (REGEX eq. 9-12, paper 003 eq. 1-2, Carton et
+al. 2020), written so that erasing everything gives exactly 0 and 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from veridical.erase import Level, Operator, Rounding, blank, budget, erase, erase_all, ranked_units
+from veridical.errors import InputError
+from veridical.model.ask import Asker
+from veridical.records import Answers, Explained, Score
+
+RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
+UNDEFINED_BELOW = 1e-5  # of D: a text whose prediction does not rest on its tokens
+
+Side = Literal["sufficiency", "comprehensiveness"]
+Divisor = Literal["mean", "plus_one"]
+Undefined = Literal["exclude", "zero"]
+Preset = Literal["", "ood_faith"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The options that both metrics share, and what a preset adds to them."""
+
+    ratios: tuple[float, ...]
+    by: Operator
+    level: Level
+    rounding: Rounding
+    raw: bool
+    divisor: Divisor
+    dedup: bool
+    undefined: Undefined
+    extra: int = 0  # tokens counted beside the free ones when the budget is worked out
+    blank: bool = False  # the null input has no special tokens either
+    shift: float = 0.0  # added to D, which is then never undefined
+
+
+def setting(preset: Preset, **options) -> Setting:
+    """The options as a setting. `ood_faith` is the released code behind REGEX and paper 003: budgets of pieces + 1,
+    id 0 for what is erased, a null input without special tokens, and 1e-4 against division by zero (there at every
+    call on top of the last; here once)."""
+    given = Setting(**options)
+    for ratio in given.ratios:
+        if not 0 <= ratio <= 1:
+            raise InputError(f"A ratio is {ratio}; ratios are shares of the tokens, from 0 to 1.")
+    if not given.ratios:
+        raise InputError("There are no ratios; give at least one, such as ratios=0.2.")
+    if preset == "":
+        return given
+    insist_on_defaults(preset, by=(given.by, "delete"), rounding=(given.rounding, "ceil_min1"))
+    return replace(given, by="zero_id_attended", extra=1, blank=True, shift=1e-4)
+
+
+def insist_on_defaults(preset: str, **options: tuple[object, object]) -> None:
+    """A preset decides these options (value, default) itself."""
+    for name, (value, default) in options.items():
+        if value != default:
+            raise InputError(
+                f"preset={preset} sets {name} itself, but {name}={value} was given; leave one of them out."
+            )
+
+
+def of_target(ex: Explained, answers: Answers) -> np.ndarray:
+    """The explained class's probability in every answer. [n]"""
+    return answers.probabilities[:, ex.target].astype(np.float64)
+
+
+def fall(ex: Explained, p: np.ndarray) -> np.ndarray:
+    """How far the explained class's probability falls from that on the full text, rises as 0."""
+    return np.maximum(0.0, float(ex.probabilities[ex.target]) - p)
+
+
+def normalised(side: Side, share: Any) -> Any:
+    """The unclipped metric from a fall as a share of D."""
+    return 1 - share if side == "sufficiency" else share
+
+
+def aopc(values: Sequence[float], sizes: Sequence[int], divisor: Divisor = "mean", dedup: bool = False) -> float:
+    """The area over the perturbation curve: the mean over ratios, or over distinct rationale sizes."""
+    if dedup:
+        values = list(dict(zip(sizes, values, strict=True)).values())
+    return float(sum(values) / (len(values) + (divisor == "plus_one")))
+
+
+def erasure_score(ex: Explained, side: Side, how: Setting) -> Asker[Score]:
+    """Sufficiency or comprehensiveness at every ratio and their AOPC."""
+    groups = ranked_units(ex, how.level)
+    sizes = [min(len(groups), budget(len(groups) + how.extra, ratio, how.rounding)) for ratio in how.ratios]
+    gone = [groups[k:] if side == "sufficiency" else groups[:k] for k in sizes]
+    null = blank(ex) if how.blank else erase_all(ex, how.by)
+    answers = yield [null, *(erase(ex, [p for group in groups for p in group], how.by) for groups in gone)]
+    p_null, *p_erased = of_target(ex, answers)
+    if how.raw:
+        values = float(ex.probabilities[ex.target]) - np.array(p_erased)
+    else:
+        room = float(fall(ex, p_null)) + how.shift
+        if room < UNDEFINED_BELOW:
+            value = 0.0 if how.undefined == "zero" else None
+            return Score(value, (value,) * len(sizes))
+        values = np.clip(normalised(side, fall(ex, np.array(p_erased)) / room), 0.0, 1.0)
+    curve = tuple(values.tolist())
+    return Score(aopc(curve, sizes, how.divisor, how.dedup), curve)

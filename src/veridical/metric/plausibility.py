@@ -1,0 +1,96 @@
+"""Scores against marks: what the metrics of plausibility, and of known truth, share.
+
+All of it is plain arithmetic on two arrays, the scores of a text's units (tokens or words) and which of them are
+marked. A quantity that does not exist for a text is None.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from veridical.erase import Level, ranking, units
+from veridical.errors import InputError
+from veridical.records import Explained
+from veridical.text import marked
+
+Ties = Literal["stable", "expected"]
+
+
+def judged(
+    ex: Explained, *, level: Level = "token", include_specials: bool = False, abs: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the units in reading order [n], and which of them the rationale marks [n].
+
+    A word's score is the sum of its tokens', and it is marked if one of them is; `abs` takes the absolute value
+    after that. `include_specials` adds every position that is not free as an unmarked unit of its own.
+    """
+    if ex.scores is None:
+        raise ValueError("a metric needs scores")
+    groups, covered = units(ex, level), marked(ex.encoded)
+    if include_specials:
+        fixed = ([position] for position, free in enumerate(ex.encoded.free) if not free)
+        groups = sorted([*groups, *fixed])
+    scores = np.array([np.sum(ex.scores[group], dtype=np.float64) for group in groups])
+    if not np.isfinite(scores).all():
+        raise InputError(f"A score of {ex.encoded.example.id!r} is not a finite number; it cannot be judged.")
+    truth = np.array([covered[group].any() for group in groups], dtype=bool)
+    return np.abs(scores) if abs else scores, truth
+
+
+def area(scores: np.ndarray, truth: np.ndarray) -> float | None:
+    """Share of (marked, unmarked) pairs in which the marked unit scores higher; ties count half."""
+    marks, others = scores[truth], scores[~truth]
+    if not len(marks) or not len(others):
+        return None
+    others = np.sort(others)
+    below, not_above = np.searchsorted(others, marks, "left"), np.searchsorted(others, marks, "right")
+    return float((below + not_above).sum() / (2 * len(marks) * len(others)))
+
+
+def step_precision(scores: np.ndarray, truth: np.ndarray) -> float | None:
+    """Precision at each distinct score as a threshold, weighted by the recall it adds: a sum of steps."""
+    if not truth.any():
+        return None
+    order = np.argsort(-scores, kind="stable")
+    last = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # tied units pass a threshold together
+    hits = np.cumsum(truth[order])[last]
+    return float(np.sum(np.diff(hits, prepend=0) * hits / (last + 1)) / hits[-1])
+
+
+def hits(scores: np.ndarray, truth: np.ndarray, ties: Ties = "stable") -> list[tuple[int, float]]:
+    """How many of the k highest units are marked, k being the number of marks: (hits, probability) pairs.
+
+    `stable` breaks ties by position, so one outcome is certain. `expected` draws among the units tied at the cut.
+    """
+    k = int(truth.sum())
+    order = ranking(scores, np.ones(len(scores), dtype=bool))
+    if ties == "stable" or k == 0:
+        return [(int(truth[order[:k]].sum()), 1.0)]
+    from scipy.stats import hypergeom
+
+    cut = scores[order[k - 1]]
+    above, tied = scores > cut, scores == cut
+    sure, wanted = int(truth[above].sum()), k - int(above.sum())
+    drawn = np.arange(wanted + 1)
+    chances = hypergeom.pmf(drawn, int(tied.sum()), int(truth[tied].sum()), wanted)
+    return [(sure + int(n), float(p)) for n, p in zip(drawn, chances, strict=True) if p > 0]
+
+
+def precision_recall_f1(hits: float, chosen: float, true: float) -> tuple[float, float, float]:
+    """From counts, of one text or pooled over many; 0 where nothing was hit."""
+    if not hits:
+        return 0.0, 0.0, 0.0
+    return hits / chosen, hits / true, 2 * hits / (chosen + true)
+
+
+def intersection_over_union(hits: float, chosen: float, true: float) -> float:
+    """From counts of units: both over either."""
+    return hits / (chosen + true - hits)
+
+
+def recall(scores: np.ndarray, truth: np.ndarray, ties: Ties = "stable") -> float | None:
+    """Share of the marks among the k highest units; as many are chosen as marked, so it is precision and F1 too."""
+    k = int(truth.sum())
+    return sum(p * n / k for n, p in hits(scores, truth, ties)) if k else None

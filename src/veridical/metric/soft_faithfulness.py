@@ -1,0 +1,129 @@
+"""The arithmetic that Soft-NS and Soft-NC share (paper 003, eq. 3-5 and appendix C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from veridical.erase import Mode, blank, soften
+from veridical.errors import InputError
+from veridical.metric.normalised import UNDEFINED_BELOW, Side, fall, insist_on_defaults, normalised, of_target
+from veridical.model.ask import Asker
+from veridical.records import Explained, Score, Variant
+from veridical.seed import seed_of
+
+Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax"]
+Where = Literal["word", "post_layernorm"]
+Preset = Literal["", "released"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The options of both metrics."""
+
+    scale: Scale
+    mode: Mode
+    where: Where
+    samples: int
+    variance: float
+    seed: int
+    preset: Preset
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise InputError(f"samples is {self.samples}; at least one is needed.")
+        if not self.variance > 0:
+            raise InputError(f"variance is {self.variance}; it must be over 0.")
+        if self.mode == "attention" and self.where != "word":
+            raise InputError("mode=attention changes no embeddings, so where=post_layernorm cannot go with it.")
+        if self.preset:
+            insist_on_defaults(
+                self.preset,
+                scale=(self.scale, "minmax"),
+                mode=(self.mode, "bernoulli"),
+                where=(self.where, "word"),
+                samples=(self.samples, 10),
+            )
+
+
+def soft_score(ex: Explained, side: Side, how: Setting) -> Asker[Score]:
+    """Mean over draws, then normalised, then clipped, with the standard error of the value before the clip.
+
+    The value is a ratio of two means over the same draws, of the fall and of D (only Gaussian null inputs make D
+    vary). Its error is that of the mean of (fall - ratio x D), divided by the mean D.
+    """
+    erased, null = _released(ex, side, how) if how.preset else _variants(ex, side, how)
+    answers = yield [*null, *erased]
+    p = of_target(ex, answers)
+    rooms, falls = fall(ex, p[: len(null)]), fall(ex, p[len(null) :])
+    room = float(rooms.mean())
+    if room < UNDEFINED_BELOW:
+        return Score(None)
+    share = float(falls.mean()) / room
+    error = None
+    if len(falls) > 1:
+        error = float(np.std(falls - share * rooms, ddof=1)) / (room * len(falls) ** 0.5)
+    return Score(float(np.clip(normalised(side, share), 0.0, 1.0)), error=error)
+
+
+def scaled(scores: np.ndarray, scale: Scale) -> np.ndarray:
+    """Scores as shares of importance in [0, 1]; one half for all where they do not differ."""
+    scores = np.asarray(scores, dtype=np.float64)
+    if scale == "none":
+        if ((scores < 0) | (scores > 1)).any():
+            outside = scores[(scores < 0) | (scores > 1)][0]
+            raise InputError(f"A score is {outside:.4g}, but scale=none needs scores from 0 to 1; take scale=minmax.")
+        return scores
+    if scale == "sigmoid":
+        return expit(scores)
+    if scale == "softmax":
+        return softmax(scores)
+    if scale.startswith("abs"):
+        scores = np.abs(scores)
+    low = 0.0 if scale == "abs_max" else scores.min(initial=np.inf)
+    high = scores.max(initial=-np.inf)
+    if not high > low:
+        return np.full_like(scores, 0.5)
+    return (scores - low) / (high - low)
+
+
+def _variants(ex: Explained, side: Side, how: Setting) -> tuple[list[Variant], list[Variant]]:
+    """The perturbed inputs and, with the same draws, those of which no free token keeps anything."""
+    assert ex.scores is not None
+    free = np.flatnonzero(ex.encoded.free)
+    important = scaled(ex.scores[free], how.scale)
+    keep, nothing = np.ones(len(ex.encoded.ids)), np.ones(len(ex.encoded.ids))
+    keep[free] = important if side == "sufficiency" else 1 - important
+    nothing[free] = 0.0
+    where = "word" if how.where == "word" else "block"
+    # The seed knows the text and the draw, never the explanation: all explanations meet the same draws.
+    seeds = [
+        seed_of("soft", ex.seed, how.seed, ex.encoded.example.id, ex.encoded.ids, draw) for draw in range(how.samples)
+    ]
+    erased, null = (
+        [soften(ex, q, seed=seed, mode=how.mode, where=where, variance=how.variance) for seed in seeds]
+        for q in (keep, nothing)
+    )
+    return erased, null
+
+
+def _released(ex: Explained, side: Side, how: Setting) -> tuple[list[Variant], list[Variant]]:
+    """What the authors' code asks: the direction turned round, one draw, after the LayerNorm.
+
+    [CLS] and the context count as unimportant; the separator that ends a single text counts as a token (of score 0
+    here, since no explanation of ours scores it).
+    """
+    assert ex.scores is not None
+    counted = np.array(ex.encoded.free)
+    if ex.encoded.example.context is None and counted.any():
+        counted[int(np.flatnonzero(counted).max()) + 1 :] = True
+    if side == "sufficiency":
+        important = np.where(counted, expit(ex.scores.astype(np.float64)), 0.0)
+        keep = 1 - important
+    else:
+        keep = scaled(np.where(counted, ex.scores, -1.0), "minmax")
+    seed = seed_of("soft", ex.seed, how.seed, ex.encoded.example.id, ex.encoded.ids, 0)
+    return [soften(ex, keep, seed=seed, where="block")], [blank(ex)]

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from veridical.erase import Mode
+from veridical.metric import metric
+from veridical.metric.soft_faithfulness import Preset, Scale, Setting, Where, soft_score
+from veridical.model.ask import Asker
+from veridical.records import Explained, Score
+
+
+@metric("soft_sufficiency", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))
+def soft_sufficiency(
+    ex: Explained,
+    *,
+    scale: Scale = "minmax",
+    mode: Mode = "bernoulli",
+    where: Where = "word",
+    samples: int = 10,
+    variance: float = 0.5,
+    seed: int = 0,
+    preset: Preset = "",
+) -> Asker[Score]:
+    """How much of the prediction is left when every token keeps a share of its vector that grows with its score
+    (Soft-NS, paper 003 eq. 3-4), as a share of what all tokens carry.
+
+    `preset` released follows the authors' code, in which the direction is turned round (see docs/soft-faithfulness.md).
+    """
+    how = Setting(scale, mode, where, samples, variance, seed, preset)
+    return (yield from soft_score(ex, "sufficiency", how))

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import numpy as np
+
+from veridical.erase import Level, budget
+from veridical.metric import metric
+from veridical.metric.plausibility import judged
+from veridical.records import Explained, Score
+
+TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+@metric("sparsity", kind="shape", better="higher", bounds=(0, 1))
+def sparsity(ex: Explained, *, ratios: tuple[float, ...] = TENTHS, level: Level = "token") -> Score:
+    """Share of all importance (absolute scores) that the top tokens hold, averaged over shares of tokens.
+
+    The curve is figure 6 of the ROAR paper (appendix E). Undefined where every score is 0. High is sparse, which
+    is easier to read; it says nothing about being faithful.
+    """
+    scores, _ = judged(ex, level=level, abs=True)
+    total = scores.sum()
+    if total <= 0:
+        return Score(None, (None,) * len(ratios))
+    held = np.cumsum(-np.sort(-scores)) / total
+    curve = tuple(float(min(1.0, held[budget(len(scores), ratio) - 1])) for ratio in ratios)
+    return Score(float(np.mean(curve)), curve)
