@@ -133,7 +133,7 @@ def _metrics(specs: str | Sequence[str]) -> list[Choice[Metric]]:
     return metrics.choose_all(specs)
 
 
-def _place(kind: str, choice: Choice[Any]) -> str:
+def _place(choice: Choice[Any]) -> str:
     """A folder name for a method or metric with its options: readable, unique by hash."""
     own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
     return f"{choice.entry.name}-{store.stable_hash(own)}"
@@ -147,7 +147,7 @@ def _file(folder: Path, number: int) -> Path:
 
 
 def _attributions(job: _Job, choice: Choice[Method], part: Sequence[Encoded], number: int) -> list[Attribution]:
-    path = None if job.folder is None else _file(job.folder / "attributions" / _place("method", choice), number)
+    path = None if job.folder is None else _file(job.folder / "attributions" / _place(choice), number)
     if path is not None and path.exists():
         return to_attributions(job.clf, read_explanations(path), [e.example for e in part])
     made = attributions(job.clf, part, choice, job.which, budget=job.budget)
@@ -179,11 +179,17 @@ def _cells(job: _Job, found: Mapping[str, Sequence[Attribution]], part: Sequence
     files: dict[tuple[str, str], Path | None] = {}
     for metric in job.metrics:
         for method in _subjects(metric, found):
-            own = next((_place("method", c) for c in job.methods if c.label == method), store.slug(method))
-            folder = None if job.folder is None else job.folder / "scores" / _place("metric", metric) / own
+            own = next((_place(c) for c in job.methods if c.label == method), store.slug(method))
+            folder = None if job.folder is None else job.folder / "scores" / _place(metric) / own
             files[metric.label, method] = None if folder is None else _file(folder, number)
-    missing = [key for key, path in files.items() if path is None or not path.exists()]
+    # What is worked out together shares batches, whose make-up shows in the last bit. So a part that was interrupted
+    # between its files is worked out again as it was, which the journal tells.
+    journal = None if job.folder is None else job.folder / "scores" / f"part-{number:04d}.writing.json"
+    begun = [tuple(key) for key in store.read_json(journal)] if journal is not None and journal.exists() else []
+    missing = [key for key, path in files.items() if key in begun or path is None or not path.exists()]
     worked = _work(job, found, part, missing)
+    if journal is not None and worked:
+        store.write_json(journal, list(worked))
     cells: list[Cell] = []
     for key, path in files.items():
         if key in worked:
@@ -193,6 +199,8 @@ def _cells(job: _Job, found: Mapping[str, Sequence[Attribution]], part: Sequence
         else:
             assert path is not None
             cells += read_cells(path)
+    if journal is not None:
+        store.remove(journal)
     return cells
 
 

@@ -246,7 +246,9 @@ def verdict(ranking: Ranking) -> Verdict:
     if given < fewest(tests):
         return _none(given, _too_few(given, count, tests))
     if not any(ranking.weights.values()):
-        return _none(given, f"No verdict: on these {_texts(given)} no metric could tell explanations from shuffled ones.")
+        return _none(
+            given, f"No verdict: on these {_texts(given)} no metric was shown to rate explanations above shuffled ones."
+        )
     if n < fewest(tests):
         return _none(n, _too_few(n, count, tests) + f" On {given - n} of {given} texts no metric was defined.")
     real = [s for s in ranking.standings if _base(s.method) != CHANCE]

@@ -177,9 +177,7 @@ def _diagnosticity(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], seed: i
         outcome = np.stack(
             [outcomes(sheet.values[""][:, k], sheet.values[control][:, k], _better(facts, k, sheet)) for k in known], 1
         )
-        curves = [
-            outcomes(sheet.curves[""][k], sheet.curves[control][k], _better(facts, k, sheet)) for k in known
-        ]
+        curves = [outcomes(sheet.curves[""][k], sheet.curves[control][k], _better(facts, k, sheet)) for k in known]
         rows = diagnosticity_rows(outcome, curves, sheet.methods, names, pooled, seed=seed)
         found["diagnosticity"] += [{"control": control, **row} for row in rows]
         if number:
@@ -245,9 +243,11 @@ def _notes(
         used = [f"{name} {weight:.2f}" for name, weight in ranking.weights.items() if weight]
         unused = [name for name, weight in ranking.weights.items() if not weight]
         if used:
-            notes.append(f"Metrics count by how well they told explanations from shuffled ones: {', '.join(used)}.")
+            notes.append(
+                f"Metrics count by how reliably they rated explanations above shuffled ones: {', '.join(used)}."
+            )
         if unused:
-            notes.append(f"Not shown to tell explanations from shuffled ones, so without weight: {', '.join(unused)}.")
+            notes.append(f"Not shown to rate explanations above shuffled ones, so without weight: {', '.join(unused)}.")
     for k, name in enumerate(sheet.metrics):
         if facts[name]["kind"] != "faithfulness":
             continue

@@ -165,12 +165,12 @@ class _Page:
             },
             "curves": [view for metric in self.metrics if (view := self.curves(where, metric))],
             "trust": self.trust(name),
-            "trust_by_method": [one for one in self.here("diagnosticity", name) if one["method"]],
+            "trust_by_method": _grouped((one for one in self.here("diagnosticity", name) if one["method"]), "metric"),
             "tests": self.here("metric_tests", name),
             "agreement": self.agreement(name),
             "sparsity": self.sparsity(where),
             "comparisons": _grouped(self.here("comparisons", name), "metric"),
-            "cells": self.here("cells", name),
+            "cells": _grouped(self.here("cells", name), "metric"),
             "undefined": self.undefined(name),
         }
 
@@ -213,7 +213,7 @@ class _Page:
         for m, cell in cells.items():
             mark = Mark(cell["mean"], cell["low"], cell["high"], hollow=self.specs[m] == self.control)
             words = said(mark.value, mark.low, mark.high)
-            plot = "" if mark.value is None else plots.row([mark], scale, words, reference)
+            plot = "" if mark.value is None else plots.row([mark], scale, words)
             rows.append({**cell, "m": m, "plot": plot})
         return {
             "metric": metric,
@@ -221,7 +221,7 @@ class _Page:
             "rows": rows,
             "axis": plots.axis(scale) if any(end is not None for end in ends) else "",
             "undefined": sum(cell["undefined"] for cell in cells.values()),
-            "reference": reference,
+            "reference": None if reference is None else scale(reference),
         }
 
     def undefined(self, corpus: str) -> list[dict[str, Any]]:
@@ -300,7 +300,7 @@ class _Page:
                         "key": self.metric_index[metric["name"]],
                         "controls": of,
                         "value": of[0]["value"],
-                        "plot": plots.row(marks, scale, words, reference=0.5),
+                        "plot": plots.row(marks, scale, words),
                     }
                 )
         rows.sort(key=lambda one: (one["value"] is None, -(one["value"] or 0)))
@@ -313,16 +313,11 @@ class _Page:
         order = self.order(corpus)
 
         def drawn(what: str, title: str) -> Markup:
-            said_of = {
-                (one["a"], one["b"]): f"{one['a']} and {one['b']}: Kendall tau {figure(one['tau'])}, "
-                f"overlap of top tokens {figure(one['jaccard'])}, {one['n']} texts"
-                for one in pairs
-            }
-            cells = [
-                Pair(self.index[a], self.index[b], one[what], said_of[a, b])
-                for one in pairs
-                for a, b in [(one["a"], one["b"])]
-            ]
+            cells = []
+            for one in pairs:
+                a, b = self.index[one["a"]], self.index[one["b"]]
+                words = f"tau {figure(one['tau'])}, overlap {figure(one['jaccard'])}"
+                cells.append(Pair(a, b, one[what], f"{self.names[a]}, {self.names[b]}: {words}"))
             return plots.heat_map(self.names, order, cells, f"{title} between methods on {corpus}; table below")
 
         return {"pairs": pairs, "tau": drawn("tau", "Kendall tau"), "jaccard": drawn("jaccard", "Overlap")}

@@ -73,9 +73,8 @@ def _summed(scores: Sequence[float], unit_of: Sequence[int], count: int) -> list
     return sums
 
 
-def _scaled(scores: Sequence[float]) -> tuple[int, list[float]]:
-    """A power of ten and the scores over it, to a few significant digits: short to write, in the same order."""
+def _scaled(scores: Sequence[float]) -> tuple[int, list[int]]:
+    """A power of ten and the scores over it in whole numbers: four digits of the largest, short to write."""
     largest = max((abs(score) for score in scores), default=0.0)
     power = math.floor(math.log10(largest)) - DIGITS + 1 if largest > 0 else 0
-    rounded = [float(f"{score / 10.0**power:.{DIGITS}g}") for score in scores]
-    return power, [int(value) if value.is_integer() else value for value in rounded]
+    return power, [round(score / 10.0**power) for score in scores]

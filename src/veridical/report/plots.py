@@ -96,18 +96,14 @@ class Mark:
     hollow: bool = False
 
 
-def row(marks: Sequence[Mark], scale: Scale, said: str, reference: float | None = None) -> Markup:
+def row(marks: Sequence[Mark], scale: Scale, said: str) -> Markup:
     """Dots with intervals, one under the other, in a cell of a table; `scale` runs in per cent."""
     height = 20 if len(marks) == 1 else 6 + 11 * len(marks)
     parts = []
-    if reference is not None:
-        x = scale(reference)
-        parts.append(f'<line class="ref" x1="{x}%" x2="{x}%" y1="-2" y2="{height + 2}"/>')
     for k, mark in enumerate(marks):
-        y = height / 2 if len(marks) == 1 else 8.5 + 11 * k
+        y = 10 if len(marks) == 1 else 8.5 + 11 * k
         if mark.low is not None and mark.high is not None:
-            ends = f'x1="{scale(mark.low)}%" x2="{scale(mark.high)}%"'
-            parts.append(f'<line class="ci" {ends} y1="{y}" y2="{y}"/>')
+            parts.append(f'<line x1="{scale(mark.low)}%" x2="{scale(mark.high)}%" y1="{y}" y2="{y}"/>')
         if mark.value is not None:
             hollow = ' class="hollow"' if mark.hollow else ""
             if mark.shape == 0:
@@ -116,7 +112,8 @@ def row(marks: Sequence[Mark], scale: Scale, said: str, reference: float | None 
                 d = SHAPES[mark.shape % len(SHAPES)]
                 parts.append(f'<svg x="{scale(mark.value)}%" y="{y}"><path{hollow} d="{d}"/></svg>')
     label = escape(said)
-    return Markup(f'<svg class="row" height="{height}" role="img" aria-label="{label}">{"".join(parts)}</svg>')
+    size = f' height="{height}"' if len(marks) > 1 else ""  # 20 is the style sheet's
+    return Markup(f'<svg class="row"{size} role="img" aria-label="{label}">{"".join(parts)}</svg>')
 
 
 def axis(scale: Scale, labels: Sequence[str] = ()) -> Markup:
@@ -245,9 +242,9 @@ def heat_map(names: Sequence[str], order: Sequence[int], pairs: Sequence[Pair], 
         text = "?" if value is None else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
         x, y = column * cell, line * cell
         parts.append(
-            f'<g class="cell" data-pair="{pair.a} {pair.b}"><title>{escape(pair.said)}</title>'
-            f'<rect class="{sign}" style="--w:{abs(value or 0):.2f}" x="{x + 1}" y="{y + 1}" width="{cell - 2}" height="{cell - 2}"/>'
-            f'<text x="{x + cell / 2}" y="{y + cell / 2 + 3.5}" text-anchor="middle">{text}</text></g>'
+            f'<g class="cell {sign}" data-pair="{pair.a} {pair.b}" style="--w:{abs(value or 0):.2f}">'
+            f'<title>{escape(pair.said)}</title><rect x="{x + 1}" y="{y + 1}" width="25" height="25"/>'
+            f'<text x="{x + 13.5}" y="{y + 17}">{text}</text></g>'
         )
     for k, m in enumerate(order):
         parts.append(
