@@ -4,45 +4,46 @@ import pytest
 from typer.testing import CliRunner
 
 from veridical import assets, cli
-from veridical.demo import METHODS, OFFLINE, demo
+from veridical.demo import OFFLINE, demo
 from veridical.errors import InputError
-from veridical.exchange import read_explanations
 
 SMALL = "planted:size=40"
+FEW = {"methods": ("attention", "occlusion", "random"), "metrics": ("sufficiency", "agreement")}
 
 
 def run(out, **how):
-    return demo(SMALL, "bilstm", out=out, texts=3, methods=("attention", "occlusion"), progress=False, **how)
+    return demo(SMALL, "bilstm", out=out, texts=3, progress=False, **FEW, **how)
 
 
-def test_it_writes_a_page_the_scores_and_a_model(tmp_path):
+def test_it_writes_a_report_and_a_model(tmp_path):
     made = run(tmp_path)
-    assert made.page.read_text().count('<section class="text">') == 3
-    rows = read_explanations(made.scores)
-    assert [row.method for row in rows] == ["attention"] * 3 + ["occlusion"] * 3
+    assert "<!doctype html>" in made.audit.page.read_text()[:200].lower()
+    assert [m["name"] for m in made.audit.summary["methods"]][:3] == ["attention", "occlusion", "random"]
+    assert not made.audit.summary["verdicts"][0]["believe"]  # three texts carry no verdict
     assert (made.run.folder / "model" / "model.safetensors").exists()
     assert tmp_path in made.run.folder.parents
 
 
-def test_a_second_run_reuses_the_trained_model(tmp_path):
+def test_a_second_run_does_nothing_again(tmp_path):
     first = run(tmp_path)
     weights = first.run.folder / "model" / "model.safetensors"
-    written = weights.stat().st_mtime_ns
+    parts = sorted(tmp_path.rglob("part-*.parquet"))
+    written = [path.stat().st_mtime_ns for path in (weights, *parts)]
     second = run(tmp_path)
-    assert weights.stat().st_mtime_ns == written
+    assert [path.stat().st_mtime_ns for path in (weights, *parts)] == written
     assert second.run == first.run
-    for one, other in zip(first.found["occlusion"], second.found["occlusion"], strict=True):
-        assert one.scores.tolist() == other.scores.tolist()
+    assert second.audit.summary["cells"] == first.audit.summary["cells"]
 
 
-def test_the_command_prints_a_table_and_the_paths(tmp_path):
+def test_the_command_prints_the_verdict_and_the_paths(tmp_path, monkeypatch):
+    monkeypatch.setattr("veridical.demo.METHODS", FEW["methods"])
+    monkeypatch.setattr("veridical.demo.demo.__kwdefaults__", {**demo.__kwdefaults__, **FEW, "texts": 3})
     args = ["demo", "--data", SMALL, "--model", "bilstm", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, args)
     assert result.exit_code == 0, result.output
-    for name in METHODS:
-        assert name in result.stdout
-    last = result.stdout.strip().splitlines()[-3:]
-    assert [line.split()[0] for line in last] == ["page", "scores", "model"]
+    assert "3 texts do not carry a verdict" in " ".join(result.stdout.split())
+    last = result.stdout.strip().splitlines()[-2:]
+    assert [line.split()[0] for line in last] == ["report", "model"]
     for line in last:
         assert (tmp_path / line.split(maxsplit=1)[1]).exists()
 

@@ -125,6 +125,7 @@ def audit(
             facts.append(_facts(clf, corpus))
     cells = [cell for evaluation in found.values() for cell in evaluation.cells]
     store.write_parquet(folder / "scores.parquet", columns(cells))
+    stamp = store.read_json(folder / "stamp.json")
     summary = {
         **summarise(
             cells,
@@ -136,7 +137,9 @@ def audit(
             seed=seed,
         ),
         "title": f"{clf.name} on {corpora[0].name}",
-        "stamp": store.read_json(folder / "stamp.json"),
+        "created": stamp["time"],
+        "veridical": stamp["veridical"],
+        "stamp": stamp,
         "left_out": left_out,
         "quick": quick,
         "quick_note": _quick_note(clf) if quick else "",
@@ -321,12 +324,14 @@ def _about_method(spec: str, found: Any) -> dict[str, Any]:
 def _about_metric(spec: str) -> dict[str, Any]:
     choice = all_metrics.choose(spec)
     metric = choice.entry
+    better, bounds = metric.reading(choice.options)
     return {
         "name": spec,
         "kind": metric.kind,
-        "better": metric.better,
-        "bounds": list(metric.bounds),
+        "better": better,
+        "bounds": list(bounds),
         "summary": metric.summary,
+        "repeats": sorted(metric.repeats),
         "ratios": list(choice.options.get("ratios", choice.options.get("shares", ()))),
     }
 

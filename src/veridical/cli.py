@@ -48,7 +48,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Where everything is written.")] = Path("runs/demo"),
     seed: Annotated[int, Number(help="Seed of the sample and of the training.")] = 0,
 ) -> None:
-    """Fine-tune a small classifier, explain test texts with several methods, write a page.
+    """Fine-tune a small classifier, audit its explanations, write the report.
 
     A second run reuses what the first one finished.
 

@@ -278,11 +278,12 @@ def to_csv(table: Table) -> str:
     writer.writerow([*figure, "values", *(f"{name}_to_first" for name in test)])
     for e in table.entries:
         found = tests.get((e.corpus, e.metric, e.method, e.model))
-        # A test compares the first model with another; here the line is the other's, so its sign turns.
-        turned = [None] * len(test) if found is None else [getattr(found, name) for name in test]
-        if found is not None:
-            turned[0], turned[-1] = -found.difference, -found.effect
-        writer.writerow([*(getattr(e, n) for n in figure), " ".join(map(str, e.values)), *turned])
+        turned = ("difference", "effect")  # a test is of the first model against another; here the line is the other's
+        tested = [
+            None if found is None else -getattr(found, name) if name in turned else getattr(found, name)
+            for name in test
+        ]
+        writer.writerow([*(getattr(e, n) for n in figure), " ".join(map(str, e.values)), *tested])
     return text.getvalue()
 
 

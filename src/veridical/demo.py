@@ -1,34 +1,43 @@
-"""The main job on the embedded default: train a small classifier, explain test texts, write the findings."""
+"""The main job on the embedded default: train a small classifier, then find out which explanations to believe."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from veridical import assets, store
+from veridical.audit import Audit, audit
 from veridical.data import load_data, resolve
-from veridical.data.split import sample
 from veridical.errors import InputError
-from veridical.exchange import write_explanations
-from veridical.explain import explain
-from veridical.explanation import Explanation
 from veridical.model.load import ENCODERS, load
 from veridical.progress import Report
-from veridical.report.explain import explain_page
 from veridical.train import Run, train
 
 METHODS = (
     "attention",
+    "rollout",
+    "attention_x_gradient",
     "gradient",
     "input_x_gradient",
-    "integrated_gradients",
+    "integrated_gradients:rule=adaptive",
     "deeplift",
     "occlusion",
-    "lime",
+    "random",
+)
+METRICS = (
+    "sufficiency",
+    "comprehensiveness",
+    "decision_flip",
+    "soft_sufficiency:samples=5",
+    "soft_comprehensiveness:samples=5",
+    "agreement",
+    "jaccard",
+    "sparsity",
 )
 LIMIT = 2000  # training sentences: a few minutes on two cores
-TEXTS = 24  # test texts to explain
+TEXTS, OTHERS = 32, 16  # test texts in the domain, and of each corpus out of it
+OOD = {"hutto/movies": ("hutto/amazon", "hutto/tweets", "hutto/nyt")}
 OFFLINE = "veridical demo --data planted --model bilstm"
 
 
@@ -37,9 +46,7 @@ class Demo:
     """What a demo made and where it lies."""
 
     run: Run
-    found: Mapping[str, Sequence[Explanation]]  # by method
-    page: Path
-    scores: Path
+    audit: Audit
 
 
 def demo(
@@ -51,26 +58,37 @@ def demo(
     limit: int = LIMIT,
     texts: int = TEXTS,
     methods: Sequence[str] = METHODS,
+    metrics: Sequence[str] = METRICS,
     progress: bool | None = None,
 ) -> Demo:
-    """Train `model` on `limit` examples of `data`, explain `texts` of its test split, write page and scores.
+    """Train `model` on `limit` examples of `data`, then audit its explanations of `texts` of the test split.
 
-    Everything goes to a folder of its own under `out`; a training that is finished there is not done again.
+    Everything goes to a folder of its own under `out`; what is finished there is not done again.
     """
     folder = Path(out) / f"{store.slug(data)}-{store.slug(model)}"
     say = Report("", 1, progress=progress).say
-    _fetch(data, model)
+    ood = OOD.get(data, ())
+    for name in (data, *ood):
+        _fetch(name, model)
     dataset = load_data(data, limit=limit)
     say(f"Training {model} on {len(dataset.splits['train']):,} texts of {data}")
     run = train(dataset, model, seed=seed, out=folder / "run", progress=progress)
-    chosen = sample(dataset.splits["test"], texts, seed)
-    say(f"Explaining {len(chosen)} test texts with {len(methods)} methods")
-    with Report("Explaining", len(chosen) * len(methods), progress=progress) as report:
-        found = explain(load(run.folder), chosen, methods, tick=lambda count: report.advance(steps=count))
-    page, scores = folder / "explain.html", folder / "explanations.parquet"
-    store.write_text(page, explain_page(found, model=f"{model} trained on {data}", data=f"{data} (test)"))
-    write_explanations(scores, [one for explanations in found.values() for one in explanations])
-    return Demo(run, found, page, scores)
+    say(
+        f"Auditing {len(methods)} methods on {texts} test texts" + (f" and {OTHERS} of {', '.join(ood)}" if ood else "")
+    )
+    made = audit(
+        load(run.folder),
+        data,
+        out=folder / "audit",
+        ood=ood,
+        limit=texts,
+        ood_limit=OTHERS,
+        methods=methods,
+        metrics=metrics if not data.startswith("planted") else (*metrics, "truth"),
+        seed=seed,
+        progress=progress,
+    )
+    return Demo(run, made)
 
 
 def _fetch(data: str, model: str) -> None:

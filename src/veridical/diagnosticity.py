@@ -16,10 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from veridical.statistics import ALPHA, bca, between, holm, signed_rank
+from veridical.statistics import ALPHA, bca, holm, rank_sums, signed_rank
 
 Better = Literal["higher", "lower"]
 Ties = Literal["half", "strict", "win"]
+
+DECIMALS = 6  # of a score that count: what is beyond is float32 noise, which changes with the batch
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,13 @@ class Diagnosticity:
 
 def outcomes(real: np.ndarray, control: np.ndarray, better: Better = "higher") -> np.ndarray:
     """1 where the metric prefers the explanation, 0 where it ties, -1 where it prefers the random one."""
-    sign = np.sign(np.asarray(real, dtype=np.float64) - np.asarray(control, dtype=np.float64))
+    sign = np.sign(settled(real) - settled(control))
     return sign if better == "higher" else -sign
+
+
+def settled(scores: np.ndarray) -> np.ndarray:
+    """Scores as they are compared: equal but for noise is equal."""
+    return np.round(np.asarray(scores, dtype=np.float64), DECIMALS)
 
 
 def credit(outcome: np.ndarray, ties: Ties = "half") -> np.ndarray:
@@ -132,11 +139,11 @@ def metric_tests(credits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, 
         return []
     test = signed_rank(np.array([credits[i] - credits[j] for i, j in pairs]))
     corrected = holm(test.p)
+    unpaired, _ = rank_sums(credits[[i for i, _ in pairs]], credits[[j for _, j in pairs]])
     rows = []
     for row, (i, j) in enumerate(pairs):
         if not test.n[row]:
             continue
-        unpaired = between(credits[i], credits[j])
         rows.append(
             {
                 "a": metrics[i],
@@ -144,7 +151,7 @@ def metric_tests(credits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, 
                 "difference": float(test.difference[row]),
                 "p": float(test.p[row]),
                 "p_holm": float(corrected[row]),
-                "p_rank_sum": None if unpaired is None else unpaired.p_rank_sum,
+                "p_rank_sum": float(unpaired[row]),
                 "effect": float(test.effect[row]),
                 "n": int(test.n[row]),
             }

@@ -114,7 +114,7 @@ def soften(
     """
     if (keep == 1).all():
         return intact(ex)
-    if mode == "attention" or (mode == "bernoulli" and np.isin(keep, (0, 1)).all()):
+    if mode == "attention" or (mode == "bernoulli" and ((keep == 0) | (keep == 1)).all()):
         seed = 0
     return Variant(
         ex.encoded.ids, ex.encoded.types, soft=Soft(tuple(keep.tolist()), seed, mode, where, float(variance))

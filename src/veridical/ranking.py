@@ -19,7 +19,7 @@ from itertools import combinations
 
 import numpy as np
 
-from veridical.diagnosticity import credit, outcomes
+from veridical.diagnosticity import credit, outcomes, settled
 from veridical.statistics import ALPHA, bca, fewest, holm, needed, signed_rank
 
 CHANCE = "random"  # the method that knows nothing
@@ -51,8 +51,9 @@ class Comparison:
     difference: float  # mean of a minus mean of b
     p: float
     p_holm: float
-    effect: float
-    n: int
+    effect: float  # matched rank-biserial
+    n: int  # texts, zeros included
+    zeros: int  # texts without a difference, which the test leaves out
     distinguishable: bool
 
 
@@ -109,10 +110,8 @@ def rank(
         return Ranking(tuple(methods), (), (), ranks, named, 0, values.shape[2])
     mean = ranks.mean(1)
     order = np.argsort(mean, kind="stable")
-    names = [methods[i] for i in order]
-    compared = compare_all(-ranks[order], names, split_chance=True)
-    # Ranks are better when lower; the difference is shown as it is read: mean rank of a minus that of b.
-    compared = tuple(_with_difference(c, -c.difference) for c in compared)
+    names = [methods[int(i)] for i in order]
+    compared = compare_all(ranks[order], names, "lower", split_chance=True)
     low, high = bca(ranks[order], seed=seed)
     shuffled = _against_shuffled(values[order], None if controls is None else controls[order], names, better, weights)
     groups = _groups(names, compared)
@@ -142,19 +141,21 @@ def text_ranks(values: np.ndarray, better: Sequence[str], weights: np.ndarray) -
         return np.full((values.shape[0], values.shape[2]), np.nan)
     sign = np.array([1.0 if b == "higher" else -1.0 for b in better])[None, :, None]
     defined = ~np.isnan(values).any(0)  # [K, N]
-    ranks = rankdata(np.where(defined, -sign * np.where(defined, values, 0.0), 0.0), axis=0)
+    ranks = rankdata(np.where(defined, -sign * settled(values), 0.0), axis=0)
     share = np.where(defined, weights[:, None], 0.0)
     total = share.sum(0)
-    with np.errstate(invalid="ignore"):
-        return np.where(total > 0, (ranks * share).sum(1) / np.where(total > 0, total, 1.0), np.nan)
+    return np.where(total > 0, (ranks * share).sum(1) / np.where(total > 0, total, 1.0), np.nan)
 
 
-def compare_all(values: np.ndarray, names: Sequence[str], *, split_chance: bool = False) -> tuple[Comparison, ...]:
-    """Every pair of rows of [methods, texts], higher being better. Holm over all pairs, or apart for `random`."""
+def compare_all(
+    values: np.ndarray, names: Sequence[str], better: str, *, split_chance: bool = False
+) -> tuple[Comparison, ...]:
+    """Every pair of rows of [methods, texts]; Holm over all pairs, or apart for those with `random`."""
     pairs = list(combinations(range(len(names)), 2))
     if not pairs:
         return ()
-    test = signed_rank(np.array([values[i] - values[j] for i, j in pairs]))
+    sign = 1 if better == "higher" else -1
+    test = signed_rank(np.array([sign * (values[i] - values[j]) for i, j in pairs]))
     corrected = np.full(len(pairs), np.nan)
     chance = np.array([split_chance and CHANCE in (_base(names[i]), _base(names[j])) for i, j in pairs])
     for family in (chance, ~chance):
@@ -168,19 +169,16 @@ def compare_all(values: np.ndarray, names: Sequence[str], *, split_chance: bool 
             Comparison(
                 a=names[i],
                 b=names[j],
-                difference=float(test.difference[row]),
+                difference=sign * float(test.difference[row]),
                 p=float(test.p[row]),
                 p_holm=float(corrected[row]),
                 effect=float(test.effect[row]),
                 n=int(test.n[row]),
+                zeros=int(test.zeros[row]),
                 distinguishable=bool(corrected[row] < ALPHA and same_way),
             )
         )
     return tuple(found)
-
-
-def _with_difference(c: Comparison, difference: float) -> Comparison:
-    return Comparison(c.a, c.b, difference, c.p, c.p_holm, c.effect, c.n, c.distinguishable)
 
 
 def _against_shuffled(

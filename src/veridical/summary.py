@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.diagnosticity import credit, diagnosticity_rows, metric_tests, outcomes, over_methods
+from veridical.diagnosticity import credit, diagnosticity_rows, metric_tests, outcomes, over_methods, settled
 from veridical.errors import InputError
 from veridical.metric.agreement import kendall
 from veridical.ranking import CHANCE, Ranking, Verdict, compare_all, rank, verdict
@@ -73,7 +73,7 @@ def summarise(
         found = _diagnosticity(sheet, facts, seed)
         ranking = _rank(sheet, facts, found["diagnosticity"], seed)
         said = verdict(ranking)
-        notes = [*said.notes, *_notes(sheet, facts, ranking, found["diagnosticity"])]
+        notes = [*said.notes, *_notes(sheet, facts, ranking)]
         if home is not None and fact.get("role") == "ood":
             notes += _moved(home, ranking)
         elif home is None:
@@ -194,7 +194,10 @@ def _diagnosticity(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], seed: i
 
 def _rank(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], diagnostic: Sequence[Row], seed: int) -> Ranking:
     """The methods by all faithfulness metrics, weighted by what they proved against the first control."""
-    chosen = [k for k, name in enumerate(sheet.metrics) if facts[name]["kind"] == "faithfulness"]
+    partial = _partial(sheet, facts)
+    chosen = [
+        k for k, name in enumerate(sheet.metrics) if facts[name]["kind"] == "faithfulness" and name not in partial
+    ]
     rows = [m for m, method in enumerate(sheet.methods) if method not in ORACLES]
     names = [sheet.metrics[k] for k in chosen]
     control = next((c for c in sheet.values if c), None)
@@ -211,15 +214,21 @@ def _rank(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], diagnostic: Sequ
     )
 
 
+def _partial(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Metrics that ask the model what one of the methods asks it: they would crown it by definition."""
+    own = {method: method.partition(":")[0] for method in sheet.methods}
+    found = {name: [m for m, base in own.items() if base in facts[name].get("repeats", ())] for name in sheet.metrics}
+    return {name: methods for name, methods in found.items() if methods}
+
+
 def _comparisons(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """Every pair of methods on every metric that rates them, Holm within the metric."""
     rows = []
     for k, metric in enumerate(sheet.metrics):
         if facts[metric]["kind"] == "shape":
             continue
-        sign = 1 if facts[metric]["better"] == "higher" else -1
-        for found in compare_all(sign * sheet.values[""][:, k], sheet.methods):
-            rows.append({"metric": metric, **asdict(found), "difference": sign * found.difference})
+        for found in compare_all(settled(sheet.values[""][:, k]), sheet.methods, facts[metric]["better"]):
+            rows.append({"metric": metric, **asdict(found)})
     return rows
 
 
@@ -232,9 +241,7 @@ def _said(said: Verdict, ranking: Ranking, notes: Sequence[str]) -> Row:
     return {**lists, **rest, "weights": dict(ranking.weights)}
 
 
-def _notes(
-    sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Ranking, diagnostic: Sequence[Row]
-) -> list[str]:
+def _notes(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Ranking) -> list[str]:
     """What a reader of the verdict should know: the weights, what was undefined, and metrics at odds."""
     notes = []
     if len(sheet.values) == 1:
@@ -248,19 +255,21 @@ def _notes(
             )
         if unused:
             notes.append(f"Not shown to rate explanations above shuffled ones, so without weight: {', '.join(unused)}.")
+    for name, methods in _partial(sheet, facts).items():
+        notes.append(f"{name} asks the model what {' and '.join(methods)} asks it, so it has no say in the ranking.")
+    gaps = []
     for k, name in enumerate(sheet.metrics):
-        if facts[name]["kind"] != "faithfulness":
-            continue
-        scored, there = sheet.scored[""][:, k], ~np.isnan(sheet.values[""][:, k])
-        asked, whole = int(scored.any(0).sum()), int(there.all(0).sum())
-        if whole < asked:
-            notes.append(f"{name} is undefined for some method on {asked - whole} of {asked} texts; they are left out.")
+        asked, whole = int(sheet.scored[""][:, k].any(0).sum()), int((~np.isnan(sheet.values[""][:, k])).all(0).sum())
+        if facts[name]["kind"] == "faithfulness" and whole < asked:
+            gaps.append(f"{name} on {asked - whole} of {asked}")
+    if gaps:
+        notes.append(f"Texts on which a metric is undefined for some method are left out of it: {', '.join(gaps)}.")
     return notes + _at_odds(sheet, facts, ranking)
 
 
 def _at_odds(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Ranking) -> list[str]:
-    """Pairs of metrics with weight that order the methods against each other."""
-    rows = [m for m, method in enumerate(sheet.methods) if method not in ORACLES]
+    """Pairs of metrics with weight that order the methods (three or more, `random` apart) against each other."""
+    rows = [m for m, method in enumerate(sheet.methods) if _real(method)]
     means = {}
     for k, name in enumerate(sheet.metrics):
         if ranking.weights.get(name):
@@ -270,7 +279,7 @@ def _at_odds(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Rank
     for i, a in enumerate(means):
         for b in list(means)[i + 1 :]:
             both = ~np.isnan(means[a]) & ~np.isnan(means[b])
-            tau = kendall(means[a][both], means[b][both])
+            tau = kendall(means[a][both], means[b][both]) if both.sum() >= 3 else None
             if tau is not None and tau < 0:
                 found.append((tau, f"{a} and {b} order the methods against each other (Kendall's tau {tau:.2f})."))
     return [note for _, note in sorted(found)[:3]]

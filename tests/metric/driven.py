@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from veridical.records import Answers, Encoded, Example, Explained, Score, Variant
+from veridical.seed import seed_of
 
 Reply = Callable[[Variant], float]  # the explained class's probability
 
@@ -33,8 +34,9 @@ def seen(
         tuple(range(n) if words is None else words),
         tuple([True] * n if free is None else free),
     )
-    both = np.array([p, 1 - p])
-    return Explained(encoded, 0, both, np.log(both), np.array(scores, dtype=np.float32), mask_id=103, **more)
+    full = answers([p])
+    both, logits = full.probabilities[0], full.logits[0]
+    return Explained(encoded, 0, both, logits, np.array(scores, dtype=np.float32), mask_id=103, **more)
 
 
 def answers(p: Sequence[float]) -> Answers:
@@ -61,4 +63,4 @@ def scored(asker: Any, reply: Reply) -> Score:
 
 def arbitrary(variant: Variant) -> float:
     """Some probability that depends on everything in the question."""
-    return (hash(variant) % 9973) / 9973
+    return (seed_of(variant) % 9973) / 9973

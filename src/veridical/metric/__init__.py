@@ -9,13 +9,14 @@ the same text takes both, `(a, b, *, options) -> Score`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from veridical.registry import Registry
 
 Kind = Literal["faithfulness", "plausibility", "agreement", "truth", "shape"]
+Direction = Literal["higher", "lower"]
 Need = Literal["questions", "rationale", "pair", "planted"]
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,10 +28,19 @@ class Metric:
     name: str
     run: Callable[..., Any]
     kind: Kind
-    better: Literal["higher", "lower"]
+    better: Direction
     bounds: tuple[float, float]  # of the value
     needs: frozenset[Need]  # rationale: of the example; pair: two explanations; planted: the truth is known
+    repeats: frozenset[str]  # methods that ask the model the same: it cannot judge them
+    when: Mapping[str, tuple[Direction, tuple[float, float]]]  # an option that is on -> direction and bounds under it
     version: int
+
+    def reading(self, options: Mapping[str, Any]) -> tuple[Direction, tuple[float, float]]:
+        """Direction and bounds under these options."""
+        for option, reading in self.when.items():
+            if options.get(option):
+                return reading
+        return self.better, self.bounds
 
     @property
     def asks(self) -> bool:
@@ -48,15 +58,19 @@ def metric(
     name: str,
     *,
     kind: Kind,
-    better: Literal["higher", "lower"],
+    better: Direction,
     bounds: tuple[float, float],
     needs: tuple[Need, ...] = (),
+    repeats: tuple[str, ...] = (),
+    when: Mapping[str, tuple[Direction, tuple[float, float]]] | None = None,
     version: int = 1,
 ) -> Callable[[F], F]:
     """Register a function as a metric."""
 
     def add(run: F) -> F:
-        metrics.add(Metric(name, run, kind, better, bounds, frozenset(needs), version))
+        metrics.add(
+            Metric(name, run, kind, better, bounds, frozenset(needs), frozenset(repeats), dict(when or {}), version)
+        )
         return run
 
     return add

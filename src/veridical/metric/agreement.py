@@ -5,7 +5,7 @@ import numpy as np
 from veridical.erase import Level
 from veridical.errors import InputError
 from veridical.metric import metric
-from veridical.metric.plausibility import judged
+from veridical.metric.plausibility import scored
 from veridical.records import Explained, Score
 
 
@@ -41,7 +41,7 @@ def paired(
             f"Explanations of two texts ({first.example.id!r} and {second.example.id!r}) cannot be compared; "
             "give two explanations of the same text."
         )
-    scores = [judged(ex, level=level, include_specials=include_specials, abs=abs)[0] for ex in (a, b)]
+    scores = [scored(ex, level=level, include_specials=include_specials, abs=abs)[0] for ex in (a, b)]
     if level == "token" or include_specials:
         if first.ids != second.ids or first.free != second.free:
             raise InputError(

@@ -7,7 +7,14 @@ from veridical.model.ask import Asker
 from veridical.records import Explained, Score
 
 
-@metric("comprehensiveness", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))
+@metric(
+    "comprehensiveness",
+    kind="faithfulness",
+    better="higher",
+    bounds=(0, 1),
+    needs=("questions",),
+    when={"raw": ("higher", (-1, 1))},
+)
 def comprehensiveness(
     ex: Explained,
     *,

@@ -10,7 +10,7 @@ from veridical.model.ask import Asker
 from veridical.records import Explained, Score
 
 
-@metric("corr", kind="faithfulness", better="higher", bounds=(-1, 1), needs=("questions",))
+@metric("corr", kind="faithfulness", better="higher", bounds=(-1, 1), needs=("questions",), repeats=("occlusion",))
 def corr(ex: Explained, *, by: Operator = "delete", level: Level = "token") -> Asker[Score]:
     """Minus the Pearson correlation between the scores and the explained class's probability after each token alone
     is erased (Arya et al. 2019). Undefined where either is the same for all tokens.

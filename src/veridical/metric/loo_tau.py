@@ -11,7 +11,7 @@ from veridical.model.ask import Asker
 from veridical.records import Explained, Score
 
 
-@metric("loo_tau", kind="faithfulness", better="higher", bounds=(-1, 1), needs=("questions",))
+@metric("loo_tau", kind="faithfulness", better="higher", bounds=(-1, 1), needs=("questions",), repeats=("occlusion",))
 def loo_tau(ex: Explained, *, by: Operator = "delete", level: Level = "token") -> Asker[Score]:
     """Kendall's tau-b between the scores and how far the explained class's probability falls when each token alone is
     erased. Undefined where either is the same for all tokens.

@@ -18,25 +18,40 @@ from veridical.text import marked
 Ties = Literal["stable", "expected"]
 
 
-def judged(
+def scored(
     ex: Explained, *, level: Level = "token", include_specials: bool = False, abs: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the units in reading order [n], and which of them the rationale marks [n].
+) -> tuple[np.ndarray, list[list[int]]]:
+    """Scores of the units in reading order [n], and the positions each is made of.
 
-    A word's score is the sum of its tokens', and it is marked if one of them is; `abs` takes the absolute value
-    after that. `include_specials` adds every position that is not free as an unmarked unit of its own.
+    A word's score is the sum of its tokens'; `abs` takes the absolute value after that. `include_specials` adds
+    every position that is not free as a unit of its own.
     """
     if ex.scores is None:
         raise ValueError("a metric needs scores")
-    groups, covered = units(ex, level), marked(ex.encoded)
+    groups = units(ex, level)
     if include_specials:
         fixed = ([position] for position, free in enumerate(ex.encoded.free) if not free)
         groups = sorted([*groups, *fixed])
-    scores = np.array([np.sum(ex.scores[group], dtype=np.float64) for group in groups])
+    scores = _gathered(np.asarray(ex.scores, dtype=np.float64), groups, np.add)
     if not np.isfinite(scores).all():
         raise InputError(f"A score of {ex.encoded.example.id!r} is not a finite number; it cannot be judged.")
-    truth = np.array([covered[group].any() for group in groups], dtype=bool)
-    return np.abs(scores) if abs else scores, truth
+    return np.abs(scores) if abs else scores, groups
+
+
+def judged(
+    ex: Explained, *, level: Level = "token", include_specials: bool = False, abs: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the units [n] (see `scored`), and which of them the rationale marks [n]: those with a marked token."""
+    scores, groups = scored(ex, level=level, include_specials=include_specials, abs=abs)
+    return scores, _gathered(marked(ex.encoded), groups, np.logical_or)
+
+
+def _gathered(values: np.ndarray, groups: list[list[int]], how: np.ufunc) -> np.ndarray:
+    """The values of each group's positions taken together."""
+    if not groups:
+        return values[:0]
+    flat = [position for group in groups for position in group]
+    return how.reduceat(values[flat], np.cumsum([0, *(len(group) for group in groups[:-1])]))
 
 
 def area(scores: np.ndarray, truth: np.ndarray) -> float | None:

@@ -50,23 +50,25 @@ class Setting:
 
 
 def soft_score(ex: Explained, side: Side, how: Setting) -> Asker[Score]:
-    """Mean over draws, then normalised, then clipped, with the standard error of the value before the clip.
+    """Mean over draws, then normalised, then clipped; its standard error is the jackknife's over the draws.
 
-    The value is a ratio of two means over the same draws, of the fall and of D (only Gaussian null inputs make D
-    vary). Its error is that of the mean of (fall - ratio x D), divided by the mean D.
+    The jackknife takes in what a formula for a ratio of means would leave out: a value held by the clip hardly moves.
     """
     erased, null = _released(ex, side, how) if how.preset else _variants(ex, side, how)
     answers = yield [*null, *erased]
     p = of_target(ex, answers)
-    rooms, falls = fall(ex, p[: len(null)]), fall(ex, p[len(null) :])
-    room = float(rooms.mean())
-    if room < UNDEFINED_BELOW:
+    rooms, falls = fall(ex, p[: len(null)]), fall(ex, p[len(null) :])  # [samples]; only Gaussian rooms differ
+    if rooms.mean() < UNDEFINED_BELOW:
         return Score(None)
-    share = float(falls.mean()) / room
-    error = None
-    if len(falls) > 1:
-        error = float(np.std(falls - share * rooms, ddof=1)) / (room * len(falls) ** 0.5)
-    return Score(float(np.clip(normalised(side, share), 0.0, 1.0)), error=error)
+
+    def value(fall: np.ndarray, room: np.ndarray) -> np.ndarray:
+        return np.clip(normalised(side, fall / np.maximum(room, UNDEFINED_BELOW)), 0.0, 1.0)
+
+    error, n = None, len(falls)
+    if n > 1:
+        without = value((falls.sum() - falls) / (n - 1), (rooms.sum() - rooms) / (n - 1))  # each draw left out
+        error = float(np.sqrt((n - 1) * np.var(without)))
+    return Score(float(value(falls.mean(), rooms.mean())), error=error)
 
 
 def scaled(scores: np.ndarray, scale: Scale) -> np.ndarray:

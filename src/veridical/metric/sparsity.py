@@ -4,7 +4,7 @@ import numpy as np
 
 from veridical.erase import Level, budget
 from veridical.metric import metric
-from veridical.metric.plausibility import judged
+from veridical.metric.plausibility import scored
 from veridical.records import Explained, Score
 
 TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -17,7 +17,7 @@ def sparsity(ex: Explained, *, ratios: tuple[float, ...] = TENTHS, level: Level 
     The curve is figure 6 of the ROAR paper (appendix E). Undefined where every score is 0. High is sparse, which
     is easier to read; it says nothing about being faithful.
     """
-    scores, _ = judged(ex, level=level, abs=True)
+    scores, _ = scored(ex, level=level, abs=True)
     total = scores.sum()
     if total <= 0:
         return Score(None, (None,) * len(ratios))

@@ -7,7 +7,14 @@ from veridical.model.ask import Asker
 from veridical.records import Explained, Score
 
 
-@metric("sufficiency", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))
+@metric(
+    "sufficiency",
+    kind="faithfulness",
+    better="higher",
+    bounds=(0, 1),
+    needs=("questions",),
+    when={"raw": ("lower", (-1, 1))},
+)
 def sufficiency(
     ex: Explained,
     *,

@@ -102,7 +102,9 @@
       while (end < letters.length && same(end)) end++;
       const text = letters.slice(start, end).join("");
       const unit = unitAt[start];
-      const weight = unit < 0 ? 0 : scores[unit] / largest;
+      let weight = unit < 0 ? 0 : scores[unit] / largest;
+      // Of a chosen share every unit is seen, however small next to the largest.
+      if (state.share < 100 && Math.abs(weight) < 1.5 * FAINT) weight = Math.sign(weight) * 1.5 * FAINT;
       let node = document.createTextNode(text);
       if (shown.has(unit) && Math.abs(weight) >= FAINT) {
         node = make("mark", weight > 0 ? "for" : "against", text);

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup, escape
 
 Values = Sequence[float | None]
+LETTER = 6.3  # width of a letter of a name, at most on average
 
 
 # -- scales -------------------------------------------------------------------------------------------------
@@ -34,6 +36,7 @@ class Scale:
         if self.log:
             low, high, at = math.log(low), math.log(high), math.log(value)
         share = (at - low) / (high - low) if high > low else 0.5
+        share = min(1.0, max(0.0, share))  # a mark beyond the axis stands at its end, not on the next column
         return round(self.start + share * (self.end - self.start), 1)
 
 
@@ -71,6 +74,11 @@ def _round_step(step: float) -> float:
 
 def tick(value: float) -> str:
     return f"{value:.6g}".replace("-", "−")
+
+
+def _svg(kind: str, width: int, height: int, said: str, parts: Iterable[str]) -> Markup:
+    box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    return Markup(f'<svg class="{kind}" {box} role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>')
 
 
 # -- rows of a table ----------------------------------------------------------------------------------------
@@ -117,11 +125,11 @@ def row(marks: Sequence[Mark], scale: Scale, said: str) -> Markup:
 
 
 def axis(scale: Scale, labels: Sequence[str] = ()) -> Markup:
-    """The ticks under (or over) such rows; the outermost stay inside the cell."""
+    """The ticks under (or over) such rows; long labels at the ends stay inside the cell."""
     parts = []
     for value, label in zip(scale.ticks, labels or [tick(value) for value in scale.ticks], strict=True):
         x = scale(value)
-        anchor = "start" if x < 12 else "end" if x > 88 else "middle"
+        anchor = "middle" if len(label) < 5 or 12 <= x <= 88 else "start" if x < 12 else "end"
         parts.append(f'<line x1="{x}%" x2="{x}%" y1="0" y2="4"/>')
         parts.append(f'<text x="{x}%" y="14" text-anchor="{anchor}">{escape(label)}</text>')
     return Markup(f'<svg class="row axis" height="16" aria-hidden="true">{"".join(parts)}</svg>')
@@ -170,7 +178,8 @@ def small_multiples(
     if diagonal:
         grid.append(f'<path class="even" d="M{x(xs[0])} {y(xs[0])}L{x(xs[-1])} {y(xs[-1])}"/>')
     faint = "".join(f'<path d="{_line(curve.values, xs, x, y)}"/>' for curve in curves)
-    back = f'<svg class="defs" width="0" height="0" aria-hidden="true"><g id="{key}">{"".join(grid)}<g class="faint">{faint}</g></g></svg>'
+    shared = f'<g id="{key}">{"".join(grid)}<g class="faint">{faint}</g></g>'
+    back = Markup(f'<svg class="defs" width="0" height="0" aria-hidden="true">{shared}</svg>')
     panels = []
     for curve, words in zip(curves, said, strict=True):
         parts = [f'<use href="#{key}"/>']
@@ -180,16 +189,13 @@ def small_multiples(
         for at, value in zip(xs, curve.values, strict=True):
             if value is not None and len(xs) <= 8:
                 parts.append(f'<circle cx="{x(at)}" cy="{y(value)}" r="1.9"/>')
-        box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        panels.append(
-            Markup(f'<svg class="panel" {box} role="img" aria-label="{escape(words)}">{"".join(parts)}</svg>')
-        )
-    return Markup(back), panels
+        panels.append(_svg("panel", width, height, words, parts))
+    return back, panels
 
 
 def _over(xs: Sequence[float], start: float, end: float) -> Scale:
     """Evenly spaced shares go on a linear scale; 1, 5, 10, 20, 50% would crowd at its left, so on a logarithmic."""
-    steps = [b - a for a, b in zip(xs, xs[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(xs)]
     even = not steps or max(steps) - min(steps) < 1e-9
     return Scale(xs[0], xs[-1], start, end, log=not even and xs[0] > 0)
 
@@ -230,7 +236,7 @@ def heat_map(names: Sequence[str], order: Sequence[int], pairs: Sequence[Pair], 
     """A triangle of values between methods; the names stand on the diagonal, for row and column alike."""
     cell = 27
     place = {m: k for k, m in enumerate(order)}
-    width = cell * len(order) + 8 + math.ceil(6.1 * max((len(names[m]) for m in order), default=0))
+    width = max((k * cell + 8 + math.ceil(LETTER * len(names[m])) for k, m in enumerate(order)), default=0)
     height = cell * len(order) + 2
     parts = []
     for pair in pairs:
@@ -239,7 +245,7 @@ def heat_map(names: Sequence[str], order: Sequence[int], pairs: Sequence[Pair], 
         column, line = sorted((place[pair.a], place[pair.b]))
         value = pair.value
         sign = "none" if value is None else "for" if value >= 0 else "against"
-        text = "?" if value is None else f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
+        text = "?" if value is None else _short(value)
         x, y = column * cell, line * cell
         parts.append(
             f'<g class="cell {sign}" data-pair="{pair.a} {pair.b}" style="--w:{abs(value or 0):.2f}">'
@@ -247,11 +253,15 @@ def heat_map(names: Sequence[str], order: Sequence[int], pairs: Sequence[Pair], 
             f'<text x="{x + 13.5}" y="{y + 17}">{text}</text></g>'
         )
     for k, m in enumerate(order):
-        parts.append(
-            f'<text class="name" data-m="{m}" x="{k * cell + 5}" y="{k * cell + cell / 2 + 4}">{escape(names[m])}</text>'
-        )
-    box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return Markup(f'<svg class="heat" {box} role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>')
+        x, y = k * cell + 5, k * cell + 17.5
+        parts.append(f'<text class="name" data-m="{m}" x="{x}" y="{y}">{escape(names[m])}</text>')
+    return _svg("heat", width, height, said, parts)
+
+
+def _short(value: float) -> str:
+    """Two decimals without the leading zero, to fit a cell: .41, −.07, 1"""
+    text = f"{abs(value):.2f}".removeprefix("0").removesuffix(".00")
+    return ("−" if value <= -0.005 else "") + (text or "0")
 
 
 # -- scatter ------------------------------------------------------------------------------------------------
@@ -272,7 +282,7 @@ def scatter(
     points: Sequence[Point], worst: int, x_label: str, y_label: str, x_ticks: dict[float, str], said: str
 ) -> Markup:
     """Cost against rank: left is cheap, up is better; every point labelled where there is room."""
-    width, height = 560, 380
+    width, height = 520, 380
     x = logarithmic([*(point.x for point in points), *x_ticks], 46, width - 20)
     y = Scale(1, max(worst, 2), 26, height - 46)
     parts = []
@@ -286,18 +296,20 @@ def scatter(
     parts.append(f'<text class="title" x="0" y="10">{escape(y_label)}</text>')
     spots = [(x(point.x), y(point.y)) for point in points]
     taken = [(px - 5, py - 5, px + 5, py + 5) for px, py in spots]
+    for point, (px, _) in zip(points, spots, strict=True):
+        if point.low is not None and point.high is not None:
+            taken.append((px - 2, y(point.low), px + 2, y(point.high)))
     for point, (px, py) in sorted(zip(points, spots, strict=True), key=lambda both: both[1][1]):
         bar = ""
         if point.low is not None and point.high is not None:
             bar = f'<line class="ci" x1="{px}" x2="{px}" y1="{y(point.low)}" y2="{y(point.high)}"/>'
-        lx, ly, anchor, box = _spot(px, py, 6.0 * len(point.name), taken, width, height - 36)
+        lx, ly, anchor, box = _spot(px, py, LETTER * len(point.name), taken, width, height - 36)
         taken.append(box)
         parts.append(
             f'<g data-m="{point.m}"><title>{escape(point.said)}</title>{bar}<circle cx="{px}" cy="{py}" r="4"/>'
             f'<text class="name" x="{lx}" y="{ly}" text-anchor="{anchor}">{escape(point.name)}</text></g>'
         )
-    box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return Markup(f'<svg class="scatter" {box} role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>')
+    return _svg("scatter", width, height, said, parts)
 
 
 def _spot(

@@ -1,0 +1,62 @@
+"""How a page says its numbers and names. What is not there is said, never shown as 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+UNDEFINED = "undefined"
+
+
+def figure(value: float | None) -> str:
+    if value is None:
+        return UNDEFINED
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if isinstance(value, int) or value == 0:
+        return f"{value:,.0f}".replace("-", "−")
+    size = abs(value)
+    text = f"{value:.3f}" if 0.0005 <= size < 10 else f"{value:.1f}" if 10 <= size < 1000 else f"{value:.3g}"
+    return text.replace("-", "−")
+
+
+def rank(value: float | None) -> str:
+    return UNDEFINED if value is None else f"{value:.2f}"
+
+
+def rank_interval(low: float | None, high: float | None) -> str:
+    return UNDEFINED if low is None or high is None else f"{rank(low)} to {rank(high)}"
+
+
+def p_value(value: float | None) -> str:
+    if value is None:
+        return UNDEFINED
+    return "<0.0001" if value < 0.0001 else f"{value:.1g}" if value < 0.001 else f"{value:.3f}"
+
+
+def interval(low: float | None, high: float | None) -> str:
+    return UNDEFINED if low is None or high is None else f"{figure(low)} to {figure(high)}"
+
+
+def said(value: float | None, low: float | None, high: float | None) -> str:
+    """A value with its interval, for those who hear the page."""
+    return figure(value) if low is None or high is None else f"{figure(value)}, 95% interval {interval(low, high)}"
+
+
+def short_names(specs: Sequence[str], most: int = 20) -> list[str]:
+    """A label for each spec that fits a figure, and no two alike: the bare name where that says which, else the
+    name with the option that tells it from its namesakes."""
+    found: list[str] = []
+    for spec in specs:
+        name, *options = spec.split(":")
+        namesakes = [other.split(":")[1:] for other in specs if other != spec and other.split(":")[0] == name]
+        label = name
+        if namesakes and options:
+            own = [option for option in options if all(option not in other for other in namesakes)]
+            telling = own[0] if own else ":".join(options)
+            room = max(6, most - 2 - len(telling))
+            label = f"{name if len(name) <= room + 1 else name[:room] + '…'}:{telling}"
+        label = label if len(label) <= most else f"{label[: most - 1]}…"
+        count = sum(other.split(" #")[0] == label for other in found)
+        found.append(f"{label} #{count + 1}" if count else label)
+    return found

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import veridical
+from tiny import tiny
+from veridical import cli, store
+from veridical.errors import InputError
+from veridical.model.classifier import Classifier
+from veridical.records import Dataset, Example
+
+WORDS = "the film was not good and bad plot acting really very boring unbelievable book story end".split()
+
+
+def dataset(name: str, start: int, n: int) -> Dataset:
+    texts = [" ".join(WORDS[(i * k) % len(WORDS)] for k in range(1, 5 + i % 5)) for i in range(start, start + 3 * n)]
+    rows = [Example(f"{name}-{i}", f"{text} {i}", label=i % 3, rationale=((0, 3),)) for i, text in enumerate(texts)]
+    labels = ("LABEL_0", "LABEL_1", "LABEL_2")
+    return Dataset(name, labels, {"train": tuple(rows[: 2 * n]), "test": tuple(rows[2 * n :])})
+
+
+HOME = dataset("home", 0, 12)
+AWAY = Dataset("away", HOME.labels, {"test": (*dataset("away", 50, 6).splits["test"], HOME.splits["train"][0])})
+HOW = {"methods": ["attention", "gradient", "random"], "metrics": ["sufficiency", "corr", "auc", "agreement"]}
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return Classifier(*tiny("bert"), name="tiny")
+
+
+@pytest.fixture(scope="module")
+def made(clf, tmp_path_factory):
+    return veridical.audit(clf, HOME, ood=[AWAY], out=tmp_path_factory.mktemp("audit"), progress=False, **HOW)
+
+
+def test_everything_is_written_and_says_the_same(made):
+    folder = made.folder
+    assert {"spec.json", "stamp.json", "scores.parquet", "summary.json", "examples.json", "report.html"} <= {
+        path.name for path in folder.iterdir()
+    }
+    assert store.read_json(folder / "summary.json") == json.loads(json.dumps(made.summary))
+    assert made.verdict in made.page.read_text() or "12 texts" in made.page.read_text()
+    assert (folder / "tables" / "cells.csv").read_text().startswith("corpus,")
+    corpora = {c["name"]: c for c in made.summary["corpora"]}
+    assert corpora["home"]["role"] == "in"
+    assert corpora["away"]["role"] == "ood"
+    assert corpora["home"]["accuracy"] is not None
+
+
+def test_texts_of_the_training_data_are_dropped_and_counted(made):
+    away = next(c for c in made.summary["corpora"] if c["name"] == "away")
+    assert away["dropped"] == 1
+    assert away["texts"] == len(AWAY.splits["test"]) - 1
+
+
+def test_the_same_call_does_nothing_again_and_another_model_is_refused(clf, made):
+    before = clf.forwards
+    again = veridical.audit(clf, HOME, ood=[AWAY], out=made.folder, progress=False, **HOW)
+    asked = clf.forwards - before
+    assert asked < 100  # facts about the corpora only
+    assert again.summary["cells"] == made.summary["cells"]
+    other = Classifier(*tiny("bert", seed=1), name="tiny")
+    with pytest.raises(InputError, match="hash"):
+        veridical.audit(other, HOME, ood=[AWAY], out=made.folder, progress=False, **HOW)
+
+
+def test_a_method_that_cannot_work_is_left_out_with_its_reason(clf, tmp_path):
+    """Input x gradient says of a scale-free model that it has nothing to say; the page passes it on."""
+    free = Classifier(*tiny("deberta"), name="free")
+    found = veridical.audit(
+        free,
+        HOME,
+        out=tmp_path,
+        limit=4,
+        methods=["input_x_gradient", "random"],
+        metrics=["sufficiency"],
+        progress=False,
+    )
+    assert any("rounding noise" in note for note in found.summary["left_out"])
+
+
+def test_a_metric_that_repeats_a_method_has_no_say(clf, tmp_path):
+    found = veridical.audit(
+        clf, HOME, out=tmp_path, methods=["occlusion", "random"], metrics=["sufficiency", "corr"], progress=False
+    )
+    weights = found.summary["verdicts"][0]["weights"]
+    assert "corr" not in weights
+    assert any("no say" in note for note in found.summary["verdicts"][0]["notes"])
+
+
+def test_raw_sufficiency_is_read_the_other_way_round(clf, tmp_path):
+    found = veridical.audit(
+        clf,
+        HOME,
+        out=tmp_path,
+        methods=["random"],
+        metrics=["sufficiency:raw=true", "comprehensiveness"],
+        progress=False,
+    )
+    assert {m["name"]: m["better"] for m in found.summary["metrics"]} == {
+        "sufficiency:raw=true": "lower",
+        "comprehensiveness": "higher",
+    }
+
+
+def test_planted_data_ranks_the_truth_too(tmp_path):
+    run = veridical.train("planted:size=120", "bilstm", out=tmp_path / "run", progress=False)
+    found = veridical.audit(
+        run.folder,
+        "planted:size=120",
+        out=tmp_path / "audit",
+        limit=12,
+        methods=["input_x_gradient", "random"],
+        metrics=["sufficiency", "truth"],
+        progress=False,
+    )
+    assert found.summary["truth"]
+    assert "oracle" not in [row["method"] for row in found.summary["ranking"]]
+
+
+def test_the_verbs(clf, tmp_path):
+    clf.save(tmp_path / "model")
+    data = tmp_path / "data"
+    data.mkdir()
+    for split, rows in HOME.splits.items():
+        lines = [json.dumps({"id": e.id, "text": e.text, "label": e.label, "rationale": [[0, 3]]}) for e in rows]
+        (data / f"{split}.jsonl").write_text("\n".join(lines))
+    run = CliRunner().invoke
+    common = ["--data", str(data), "--limit", "4", "--method", "attention,random"]
+    out = str(tmp_path / "audit")
+    result = run(cli.app, ["audit", str(tmp_path / "model"), *common, "--metric", "sufficiency", "--out", out])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip().splitlines()[-1].endswith("report.html")
+    (tmp_path / "audit" / "report.html").unlink()
+    assert run(cli.app, ["report", out]).exit_code == 0
+    assert (tmp_path / "audit" / "report.html").exists()
+    result = run(cli.app, ["compare", out, "--format", "csv"])
+    assert result.exit_code == 0, result.output
+    assert "sufficiency" in result.stdout
+    scores = str(tmp_path / "scores")
+    result = run(cli.app, ["evaluate", str(tmp_path / "model"), *common, "--metric", "sufficiency", "--out", scores])
+    assert result.exit_code == 0, result.output
+    assert "sufficiency" in result.stdout
+    for bad, said in (
+        (["report", str(tmp_path)], "summary.json"),
+        (
+            ["audit", str(tmp_path / "model"), *common, "--metric", "sufficency", "--out", out],
+            "Did you mean 'sufficiency'",
+        ),
+    ):
+        result = run(cli.app, bad)
+        assert result.exit_code == 2
+        assert said in result.stderr
