@@ -11,6 +11,7 @@ import pytest
 
 from veridical.attribution import methods
 from veridical.cli import METHODS
+from veridical.metric import metrics
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/*.md"))
@@ -32,6 +33,8 @@ found = veridical.explain(clf, ["The plot was boring.", "good"], ["gradient_max:
 for explanations in found.values():
     for one in explanations:
         assert one.scores.any() and not one.scores[[0, -1]].any()
+scored = veridical.evaluate(clf, ["The plot was boring.", "good"], "attention", "top_drop")
+assert all(-1 <= cell.score.value <= 1 for cell in scored.cells)
 data = load_data("countdown:size=16")
 assert {e.label for e in data.splits["train"]} == {0, 1}
 run = veridical.train(data, "bilstm", objective="confidence_penalty:weight=0.1", out=sys.argv[1], progress=False,
@@ -56,6 +59,12 @@ def test_links_lead_somewhere(page):
 def test_the_page_on_methods_lists_every_one():
     listed = set(re.findall(r"^\| `(\w+)` ", (ROOT / "docs/methods.md").read_text(encoding="utf-8"), re.MULTILINE))
     assert listed == {method.name for method in methods}
+
+
+def test_the_page_on_metrics_lists_every_one_with_its_direction():
+    page = (ROOT / "docs/metrics.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^\| `(\w+)` \|.*\| (\w+) \| (\w+) \|$", page, re.MULTILINE))
+    assert listed == {(metric.name, metric.kind, metric.better) for metric in metrics}
 
 
 def test_the_page_on_the_command_line_names_the_default_methods():

@@ -69,14 +69,20 @@ def fake(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A summary and examples as an audit stores them, with figures that hang together but mean nothing."""
     draw = random.Random(seed)
+    ranked, methods = methods, (*methods, *(("oracle", "inverted oracle") if truth else ()))
     corpora = ["movies", *ood]
-    skill = {name: 1 - k / max(1, len(methods) - 1) for k, name in enumerate(methods)}
+    skill = {name: 1 - k / max(1, len(ranked) - 1) for k, name in enumerate(ranked)} | {
+        "oracle": 1,
+        "inverted oracle": 0,
+    }
     faithful = [name for name, kind, _, _ in metrics if kind == "faithfulness"]
     summary: dict[str, Any] = {
         "title": "minilm on movies",
         "created": "2026-01-31 12:00 UTC",
         "veridical": "0.1.0",
         "settings": {"seed": 0, "target": "predicted", "by": "delete", "level": "token", "ratios": RATIOS},
+        "stamp": {"veridical": "0.1.0", "time": "2026-01-31", "torch": "2.13.0", "seed": 0},
+        "left_out": ["rollout is left out: this model has no attention."] if "rollout" not in methods else [],
         "quick": quick,
         "quick_note": "A full run would add eight methods and five metrics, and take about six minutes.",
         "model": {"name": "runs/movies-minilm", "family": "bert", "labels": list(labels), "kind": "single"},
@@ -126,48 +132,59 @@ def fake(
     ]
     summary["diagnosticity"] = [
         {
-            "corpus": corpus, "metric": metric, "method": method, "control": control,
-            "value": value, "low": value - 0.06, "high": min(1, value + 0.05), "strict": value - ties / 2,
-            "ties_win": value + ties / 2, "tie_rate": ties, "n": texts * (1 if method else len(methods)),
+            "corpus": corpus, "metric": metric, "method": method, "control": control, "value": value,
+            "low": value - 0.06, "high": min(1, value + 0.05), "strict": value - ties / 2, "ties_win": value + ties / 2,
+            "tie_rate": ties, "n": texts, "pairs": texts * (1 if method else len(methods)), "p": p,
+            "p_holm": min(1, 9 * p),
+            "curve": [value - ratio / 9 for ratio in RATIOS] if metric in ("sufficiency", "comprehensiveness") else [],
         }
         for corpus in corpora for k, metric in enumerate(faithful) for control in ("permutation", "gaussian")
         for method in ("", *methods)
-        for value, ties in [(0.88 - 0.05 * k + draw.uniform(-0.04, 0.04), draw.uniform(0, 0.2))]
+        for value, ties, p in [(0.88 - 0.05 * k + draw.uniform(-0.04, 0.04), draw.uniform(0, 0.2), draw.random() ** 5)]
     ]  # fmt: skip
-    summary["metric_tests"] = [
-        {"corpus": corpus, "a": a, "b": b, "p": p, "p_holm": min(1, 6 * p), "effect": draw.uniform(-1, 1), "n": texts}
-        for corpus in corpora
-        for a, b in itertools.combinations(faithful, 2)
+    tests = [
+        {
+            "corpus": corpus, "method": method, "a": a, "b": b, "difference": draw.uniform(-0.3, 0.3), "p": p,
+            "p_holm": min(1, 6 * p), "p_rank_sum": draw.random(), "effect": draw.uniform(-1, 1), "n": texts,
+        }
+        for corpus in corpora for method in ("", *ranked) for a, b in itertools.combinations(faithful, 2)
         for p in [draw.random() ** 5]
+    ]  # fmt: skip
+    summary["metric_tests_by_method"] = [one for one in tests if one["method"]]
+    summary["metric_tests"] = [
+        {name: value for name, value in one.items() if name != "method"} for one in tests if not one["method"]
     ]
     summary["comparisons"] = [
         {
             "corpus": corpus, "metric": metric, "a": a, "b": b, "difference": draw.uniform(-0.3, 0.3), "p": p,
             "p_holm": min(1, 9 * p), "effect": draw.uniform(-1, 1), "n": texts, "distinguishable": 9 * p < 0.05,
         }
-        for corpus in corpora for metric in ("", *faithful) for a, b in itertools.combinations(methods, 2)
-        for p in [draw.random() ** 6]
+        for corpus in corpora for metric in ("", *(name for name, *_ in metrics))
+        for a, b in itertools.combinations(methods if metric else ranked, 2) for p in [draw.random() ** 6]
     ]  # fmt: skip
     summary["ranking"] = []
     for corpus in corpora:
-        order = sorted(methods, key=lambda name: -skill[name] + draw.uniform(-0.2, 0.2) * (corpus != "movies"))
+        order = sorted(ranked, key=lambda name: -skill[name] + draw.uniform(-0.2, 0.2) * (corpus != "movies"))
         for k, method in enumerate(order):
-            mean = 1 + 0.07 * len(methods) + 0.85 * k if len(methods) > 1 else 1.0
+            mean = 1 + 0.07 * len(ranked) + 0.85 * k if len(ranked) > 1 else 1.0
             summary["ranking"].append(
                 {
                     "corpus": corpus, "method": method, "place": k + 1, "mean_rank": mean, "low": max(1, mean - 0.7),
-                    "high": min(len(methods), mean + 0.8), "group": 1 + k // 3,
+                    "high": min(len(ranked), mean + 0.8), "group": 1 + k // 3,
+                    "better_than_random": None if method == "random" else k < 9,
                     "beats_control": None if method == "random" else k < 8,
                     "p_control": None if method == "random" else min(1, 0.00003 * 3**k), "n": texts,
                 }
             )  # fmt: skip
-    believe, tied, avoid = list(methods[:1]), list(methods[1:3]), list(methods[-3:-1])
+    believe, tied, avoid = list(ranked[:1]), list(ranked[1:3]), list(ranked[-3:-1])
     summary["verdicts"] = [
         {
             "corpus": corpus,
             "believe": believe if enough else [],
             "tied": tied if enough else [],
+            "undecided": list(ranked[3:5]) if enough else [],
             "avoid": avoid if enough else [],
+            "weights": {name: 0.0 if name == "corr" else 0.91 - 0.1 * k for k, name in enumerate(faithful)},
             "texts": texts if corpus == "movies" else texts // 2,
             "enough": enough,
             "sentence": f"For this model on {corpus} believe {methods[0]}; {' and '.join(tied) or 'no other'} cannot "
@@ -192,14 +209,17 @@ def fake(
     ]
     summary["truth"] = None
     if truth:
-        order = ["oracle", *(name for name in methods if name != "random"), "random", "inverted oracle"]
+        order = ["oracle", *(name for name in ranked if name != "random"), "random", "inverted oracle"]
         summary["truth"] = [
             {
+                "corpus": "movies",
                 "metric": metric,
                 "order": order,
                 "values": [0.95 - 0.9 * k / len(order) for k in range(len(order))],
                 "margin_oracle_random": 0.812,
                 "margin_random_inverted": 0.067,
+                "p_oracle_random": 0.0000021,
+                "p_random_inverted": 0.031,
                 "holds": metric != "corr",
             }
             for metric in faithful
@@ -416,6 +436,7 @@ def test_embedded_json_gives_any_text_back(text):
 def test_every_number_stands_in_a_table(stored, page):
     summary, _ = stored
     rows = Reader(page).rows()
+    names = short_names([one["name"] for one in summary["methods"]])
     wanted: list[tuple[str, ...]] = []
     for c in summary["cells"]:
         words = (figure(c["mean"]), interval(c["low"], c["high"]), figure(c["sampling_error"]))
@@ -424,26 +445,37 @@ def test_every_number_stands_in_a_table(stored, page):
             ends = zip(c["curve"], c["curve_low"], c["curve_high"], strict=True)
             wanted.append((c["method"], *(f"{figure(v)}{interval(low, high)}" for v, low, high in ends)))
     for d in summary["diagnosticity"]:
-        words = (figure(d["value"]), interval(d["low"], d["high"]), figure(d["strict"]), figure(d["ties_win"]))
-        control = d["control"] if d["method"] else f"{'●' if d['control'] == 'permutation' else '○'} {d['control']}"
-        wanted.append((d["metric"], d["method"], control, *words, figure(d["tie_rate"]), figure(d["n"])))
-    for t in summary["metric_tests"]:
-        wanted.append((t["a"], t["b"], figure(t["effect"]), p_value(t["p"]), p_value(t["p_holm"]), figure(t["n"])))
+        own, ties = (figure(d["value"]), interval(d["low"], d["high"])), (figure(d["strict"]), figure(d["ties_win"]))
+        rest = (figure(d["tie_rate"]), p_value(d["p_holm"]))
+        by_ratio = " ".join(figure(value) for value in d["curve"])
+        who = (d["metric"], d["method"] or "all together", d["control"])
+        wanted.append((*who, *own, *ties, *rest, figure(d["pairs"]), by_ratio))
+        if not d["method"]:
+            first = d["control"] == "permutation"
+            weight = next(v for v in summary["verdicts"] if v["corpus"] == d["corpus"])["weights"][d["metric"]]
+            sign = f"{'●' if first else '○'} {d['control']}"
+            wanted.append((d["metric"], "", sign, *own, *rest, f"{weight:.2f}" if first else ""))
+    by_method = [one for one in summary["metric_tests_by_method"] if one["corpus"] == "movies"]
+    for t in (*summary["metric_tests"], *by_method):
+        words = (figure(t["difference"]), figure(t["effect"]), p_value(t["p"]), p_value(t["p_holm"]))
+        who = (t["method"],) if "method" in t else ()
+        wanted.append((*who, t["a"], t["b"], *words, p_value(t["p_rank_sum"]), figure(t["n"])))
     for c in summary["comparisons"]:
         words = (figure(c["difference"]), figure(c["effect"]), p_value(c["p"]), p_value(c["p_holm"]), str(c["n"]))
-        wanted.append((c["a"], c["b"], *words, "yes" if c["distinguishable"] else "no"))
+        if c["corpus"] == "movies" or not c["metric"]:
+            wanted.append((c["a"], c["b"], *words, "yes" if c["distinguishable"] else "no"))
     for one in summary["agreement"]:
         wanted.append((one["a"], one["b"], figure(one["tau"]), figure(one["jaccard"]), figure(one["n"])))
     for one in summary["sparsity"]:
         wanted.append((one["method"], *(figure(mass) for mass in one["mass"])))
     for r in summary["ranking"]:
         words = (rank(r["mean_rank"]), rank_interval(r["low"], r["high"]), str(r["group"]))
-        better = "not tested"
-        if r["beats_control"] is not None:
-            better = f"{'✓ yes' if r['beats_control'] else '✗ not shown'} p {p_value(r['p_control'])}"
-        wanted.append((str(r["place"]), r["method"], "", *words, better))
+        answers = {True: "✓ yes", False: "✗ not shown", None: "not asked"}
+        control = f" p {p_value(r['p_control'])}" if r["p_control"] is not None else ""
+        beats = (answers[r["better_than_random"]], answers[r["beats_control"]] + control)
+        wanted.append((str(r["place"]), r["method"], "", *words, *beats))
     for t in summary["truth"]:
-        labels = dict(zip(METHODS, short_names(METHODS), strict=True))
+        labels = {one["name"]: name for one, name in zip(summary["methods"], names, strict=True)}
         wanted += [
             (labels.get(name, name), "", figure(value)) for name, value in zip(t["order"], t["values"], strict=True)
         ]
@@ -456,7 +488,7 @@ def test_every_number_stands_in_a_table(stored, page):
 def test_what_is_missing_is_said(stored, page):
     assert any(one["mean"] is None for one in stored[0]["cells"])
     assert ("attention", "", "undefined") in Reader(page).rows()  # the row of a dot panel
-    assert "36 of 384 values undefined" in page
+    assert "42 of 448 values undefined" in page
 
 
 def test_the_answer_comes_first(stored, page):
@@ -491,7 +523,7 @@ def test_the_page_is_a_pure_function(stored):
 
 def test_orders_put_the_best_first_and_the_undefined_last(page):
     data = json.loads(Reader(page).data)
-    assert data["orders"][0] == list(range(12))
+    assert data["orders"][0] == list(range(14))  # the oracles are not ranked, so last
     lower_is_better = data["orders"][1 + [name for name, *_ in METRICS].index("decision_flip")]
     assert lower_is_better.index(0) < lower_is_better.index(11)
     corr = data["orders"][1 + [name for name, *_ in METRICS].index("corr")]

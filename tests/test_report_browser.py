@@ -28,7 +28,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def stored() -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    return fake(truth=True)
+    return fake()
 
 
 @pytest.fixture(scope="module")

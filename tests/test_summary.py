@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -200,6 +201,17 @@ def test_without_controls_every_metric_counts_alike():
     assert said["notes"][0] == "No shuffled explanations were scored, so every metric counts alike."
     assert all(row["beats_control"] is None for row in found["ranking"])
     assert "good" in said["believe"]
+
+
+def test_the_permutation_decides_where_there_are_two_controls():
+    plain = cells_of("home", 30)
+    easy = [replace(c, control="gaussian", score=Score(-9.0, (-9.0, -9.0))) for c in plain if c.control]
+    found = summarise([*easy, *plain], corpora=CORPORA[:1], metrics=METRICS)
+    alone = summarise(plain, corpora=CORPORA[:1], metrics=METRICS)
+    assert found["verdicts"] == alone["verdicts"]
+    assert found["metric_tests"] == alone["metric_tests"]
+    assert only(found["diagnosticity"], metric="blind", method="", control="gaussian")["value"] == 1.0
+    assert only(found["diagnosticity"], metric="down", method="", control="gaussian")["value"] == 0.0
 
 
 def test_metrics_at_odds_are_named():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -75,13 +76,17 @@ class View:
                 kind: [panel for metric in self.of_kind(kind) if (panel := self.panel(name, metric))]
                 for kind in ("faithfulness", "plausibility", "agreement", "shape", "truth")
             },
-            "curves": [view for metric in self.metrics if (view := self.curves(where, metric))],
+            "curves": [view for metric in self.of_kind("faithfulness") if (view := self.curves(where, metric))],
             "trust": self.trust(name),
-            "trust_by_method": _grouped((one for one in self.here("diagnosticity", name) if one["method"]), "metric"),
+            "trust_by_method": _grouped(self.here("diagnosticity", name), "metric"),
             "tests": self.here("metric_tests", name),
+            "tests_by_method": [] if where else self.here("metric_tests_by_method", name),
             "agreement": self.agreement(name),
             "sparsity": self.sparsity(where),
-            "comparisons": _grouped(self.here("comparisons", name), "metric"),
+            # Metric by metric only for the own domain: over four corpora these tests would outweigh all the rest.
+            "comparisons": _grouped(
+                (one for one in self.here("comparisons", name) if not where or not one["metric"]), "metric"
+            ),
             "cells": _grouped(self.here("cells", name), "metric"),
             "undefined": self.undefined(name),
         }
@@ -92,7 +97,7 @@ class View:
     # -- ranking and metrics
 
     def rank_scale(self) -> Scale:
-        count = max(len(self.specs), 2)
+        count = max([2, *Counter(one["corpus"] for one in self.summary["ranking"]).values()])
         return Scale(1, count, 3, 97, (1, count) if count < 5 else (1, round((1 + count) / 2), count))
 
     def ranking(self, corpus: str) -> dict[str, Any]:
@@ -132,8 +137,19 @@ class View:
             "rows": rows,
             "axis": plots.axis(scale) if any(end is not None for end in ends) else "",
             "undefined": sum(cell["undefined"] for cell in cells.values()),
+            "weight": self.weights(corpus).get(metric["name"]),
             "reference": None if reference is None else scale(reference) / 100,
         }
+
+    def weights(self, corpus: str) -> Mapping[str, float]:
+        """What each metric counted for in the ranking."""
+        return next((one["weights"] for one in self.summary["verdicts"] if one["corpus"] == corpus), {})
+
+    def ranked(self) -> list[int]:
+        """Methods that took part in the ranking of the own domain, best first; oracles do not."""
+        home = self.corpora[0]["name"]
+        found = [m for m in self.order(home) if (home, self.specs[m]) in self.rankings]
+        return found or self.order(home)
 
     def undefined(self, corpus: str) -> list[dict[str, Any]]:
         found = []
@@ -211,6 +227,7 @@ class View:
                         "key": self.metric_index[metric["name"]],
                         "controls": of,
                         "value": of[0]["value"],
+                        "weight": self.weights(corpus).get(metric["name"]),
                         "plot": plots.row(marks, scale, words),
                     }
                 )
@@ -236,7 +253,7 @@ class View:
     def domains(self) -> list[dict[str, Any]]:
         """Mean rank of every method on every corpus, a mark for each."""
         rows = []
-        for m in self.order(self.corpora[0]["name"]):
+        for m in self.ranked():
             ranks = [self.rankings.get((corpus["name"], self.specs[m])) for corpus in self.corpora]
             marks = [
                 Mark(one["mean_rank"], one["low"], one["high"], shape=k) if one else Mark(None)
@@ -270,7 +287,7 @@ class View:
         scale = plots.logarithmic([point.x for point in points], 0, 1)
         return plots.scatter(
             points,
-            len(self.specs),
+            len(points),
             "time per text, logarithmic →",
             "↑ better: mean rank",
             {value: f"{value * 1e6:g} µs" if value < 1e-3 else duration(value) for value in scale.ticks},
