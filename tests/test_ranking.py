@@ -43,6 +43,8 @@ def test_a_better_method_is_found():
     assert {"m2", "m3"} <= set(said.avoid)
     assert said.sentence.startswith("For this model on this data believe m0")
     assert "do not use" in said.sentence
+    assert any(note.startswith("Not shown to do better than random explanations: ") for note in said.notes)
+    assert any(note.startswith("Not shown to do better than their own scores shuffled: ") for note in said.notes)
 
 
 def test_equals_are_named_as_such():

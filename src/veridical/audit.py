@@ -14,6 +14,7 @@ import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from veridical.registry import options_of
 from veridical.scores import score, targets
 
 QUICK_METHODS = ("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient", "random")
+BROWSER = 100_000  # scores in the example browser: about half a megabyte
 QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
 
 
@@ -137,7 +139,7 @@ def audit(
             seed=seed,
         ),
         "title": f"{clf.name} on {corpora[0].name}",
-        "created": stamp["time"],
+        "created": f"{datetime.fromisoformat(stamp['time']):%d %B %Y, %H:%M} UTC",
         "veridical": stamp["veridical"],
         "stamp": stamp,
         "left_out": left_out,
@@ -346,9 +348,10 @@ def _quick_note(clf: Classifier) -> str:
 
 
 def _shown(clf: Classifier, corpora: Sequence[Corpus], found: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
-    """What the page's example browser shows: at most 200 texts in all, the same share of every corpus."""
+    """What the page's example browser shows: as many texts as keep it light, the same share of every corpus."""
     shown = []
-    each = max(1, 200 // len(corpora))
+    scores = sum(sum(e.free) for e in clf.encode(corpora[0].examples)) / len(corpora[0].examples)
+    each = max(4, min(200, int(BROWSER / (scores * len(found[corpora[0].name].attributions)))) // len(corpora))
     for corpus in corpora:
         evaluation = found[corpus.name]
         agreement: dict[str, list[float]] = {}

@@ -22,19 +22,20 @@ from veridical.records import Attribution, Cost, Encoded, Example, Explained
 from veridical.registry import Choice
 from veridical.windows import join_windows, window_means
 
+Texts = str | Example | Iterable[str | Example]
 Tick = Callable[[int], None]
 PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
 
 
 @overload
-def explain(clf: Any, texts: str | Example | Iterable[str | Example], method: str, **how: Any) -> list[Explanation]: ...
+def explain(clf: Any, texts: Texts, method: str = ..., **how: Any) -> list[Explanation]: ...
 @overload
 def explain(
-    clf: Any, texts: str | Example | Iterable[str | Example], method: Sequence[str], **how: Any
+    clf: Any, texts: Texts, method: list[str] | tuple[str, ...], **how: Any
 ) -> dict[str, list[Explanation]]: ...
 def explain(
     clf: Any,
-    texts: str | Example | Iterable[str | Example],
+    texts: Texts,
     method: str | Sequence[str] = "integrated_gradients",
     *,
     target: str | int = "predicted",
@@ -208,7 +209,7 @@ def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         yield indices[start : start + size]
 
 
-def as_examples(texts: str | Example | Iterable[str | Example]) -> list[Example]:
+def as_examples(texts: Texts) -> list[Example]:
     """Examples from texts or examples; a plain text is named by its place."""
     if isinstance(texts, (str, Example)):
         texts = [texts]

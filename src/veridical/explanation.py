@@ -28,7 +28,7 @@ class Explanation:
 
         name = attribution.method.partition(":")[0]
         signed = methods[name].signed if name in methods else bool((attribution.scores < 0).any())
-        tokens = tuple(clf.tokenizer.convert_ids_to_tokens(list(attribution.encoded.ids)))
+        tokens = tuple(clf.tokens(attribution.encoded.ids))
         return cls(attribution, tokens, clf.labels, signed)
 
     @property

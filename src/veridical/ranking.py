@@ -256,7 +256,7 @@ def verdict(ranking: Ranking) -> Verdict:
             "No verdict: neither random nor shuffled explanations were scored, so no method can be shown to be "
             "better than chance; add the method random.",
         )
-    shown = {s.method: {s.better_than_random, s.beats_control} for s in real}
+    shown = {s.method: (s.better_than_random, s.beats_control) for s in real}
     good = [name for name, answers in shown.items() if True in answers and False not in answers]
     if not good:
         return _nobody(ranking, real, tests)
@@ -265,7 +265,7 @@ def verdict(ranking: Ranking) -> Verdict:
     tied = tuple(m for m in good[1:] if not ranking.apart(first, m))
     undecided = tuple(m for m in others if m not in good and not ranking.apart(first, m))
     avoid = tuple(m for m in others if m not in good and m not in undecided)
-    notes = (_how_many(ranking, first, tied[0], tests),) if tied else ()
+    notes = ((_how_many(ranking, first, tied[0], tests),) if tied else ()) + _why(avoid, shown)
     if others and len(tied) + len(undecided) == len(others):
         sentence = f"{_texts(n)} {_do(n)} not single out a method: {_list((first, *tied))} "
         sentence += (
@@ -282,6 +282,16 @@ def verdict(ranking: Ranking) -> Verdict:
     sentence += f"; {_list(undecided)} can be told neither from it nor from chance" if undecided else ""
     sentence += f"; do not use {_list(avoid)}" if avoid else ""
     return Verdict((first,), tied, undecided, avoid, n, True, f"{sentence}.", notes)
+
+
+def _why(avoid: Sequence[str], shown: Mapping[str, tuple[bool | None, bool | None]]) -> tuple[str, ...]:
+    """What the methods to avoid were not shown to beat."""
+    notes = []
+    for place, rival in enumerate(("random explanations", "their own scores shuffled")):
+        lost = [name for name in avoid if shown[name][place] is False]
+        if lost:
+            notes.append(f"Not shown to do better than {rival}: {_list(lost)}.")
+    return tuple(notes)
 
 
 def _none(texts: int, sentence: str) -> Verdict:

@@ -61,6 +61,12 @@ class Classifier:
             raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
         return encode(self.tokenizer, examples, min(limit or self.limit, self.limit), overlap)
 
+    def tokens(self, ids: Sequence[int]) -> list[str]:
+        """Token ids as the tokenizer writes them."""
+        if self.tokenizer is None:
+            raise InputError("This classifier was given without its tokenizer, so its tokens have no names; pass both.")
+        return self.tokenizer.convert_ids_to_tokens(list(ids))
+
     def collate(self, encoded: Sequence[Encoded]) -> Batch:
         """Right-padded tensors on the model's device."""
         ids, types, mask = self._pad([(e.ids, e.types, None) for e in encoded])

@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: everything inline, nothing fetched, no scripts, every text escaped."""
+"""Self-contained HTML pages: everything inline, nothing fetched, every text escaped, no script but a page's own."""
 
 from __future__ import annotations
 
