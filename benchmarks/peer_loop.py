@@ -129,8 +129,8 @@ class Loop:
 
     def loo_tau(self, a: Attribution) -> float | None:
         scores, p = self._left_out(a)
-        tau = kendalltau(scores, np.round((float(a.probabilities[a.target]) - p) / NOISE)).statistic
-        return None if np.isnan(tau) else float(tau)
+        found: Any = kendalltau(scores, np.round((float(a.probabilities[a.target]) - p) / NOISE))
+        return None if np.isnan(found.statistic) else float(found.statistic)
 
     def _falls(self, a: Attribution, gone: Sequence[Sequence[int]]) -> np.ndarray | None:
         """How far the class falls, as a share of how far it falls without any token. [ratios]"""
@@ -142,7 +142,7 @@ class Loop:
     def _left_out(self, a: Attribution) -> tuple[np.ndarray, np.ndarray]:
         """Scores, and the class's probability without each token. [free] each"""
         free = np.flatnonzero(a.encoded.free)
-        p = self.probabilities([_without(a.encoded, [i]) for i in free])[:, a.target].astype(float)
+        p = self.probabilities([_without(a.encoded, free[[i]]) for i in range(len(free))])[:, a.target].astype(float)
         return a.scores[free].astype(float), p
 
 
