@@ -29,7 +29,7 @@ def comprehensiveness(
     preset: Preset = "",
 ) -> Asker[Score]:
     """How much of the prediction goes when the top tokens go, as a share of what goes with all tokens, averaged over
-    ratios (REGEX eq. 11-12, paper 003 eq. 2).
+    ratios (REGEX eq. 11-12, Zhao and Aletras 2023 eq. 2).
 
     `raw` gives the signed fall p - p_rest of ERASER instead: unclipped, in [-1, 1]. `divisor` plus_one is the AOPC
     ERASER prints; `dedup` counts ratios that buy the same number of tokens once.

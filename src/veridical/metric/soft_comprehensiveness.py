@@ -20,7 +20,7 @@ def soft_comprehensiveness(
     preset: Preset = "",
 ) -> Asker[Score]:
     """How much of the prediction goes when every token loses a share of its vector that grows with its score
-    (Soft-NC, paper 003 eq. 3 and 5), as a share of what goes with all tokens.
+    (Soft-NC, Zhao and Aletras 2023 eq. 3 and 5), as a share of what goes with all tokens.
 
     `preset` released follows the authors' code, in which the direction is turned round (see docs/soft-faithfulness.md).
     """

@@ -1,4 +1,4 @@
-"""The arithmetic that Soft-NS and Soft-NC share (paper 003, eq. 3-5 and appendix C)."""
+"""The arithmetic that Soft-NS and Soft-NC share (Zhao and Aletras 2023, eq. 3-5 and appendix C)."""
 
 from __future__ import annotations
 

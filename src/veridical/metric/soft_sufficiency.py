@@ -20,7 +20,7 @@ def soft_sufficiency(
     preset: Preset = "",
 ) -> Asker[Score]:
     """How much of the prediction is left when every token keeps a share of its vector that grows with its score
-    (Soft-NS, paper 003 eq. 3-4), as a share of what all tokens carry.
+    (Soft-NS, Zhao and Aletras 2023 eq. 3-4), as a share of what all tokens carry.
 
     `preset` released follows the authors' code, in which the direction is turned round (see docs/soft-faithfulness.md).
     """

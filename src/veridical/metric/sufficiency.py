@@ -29,7 +29,7 @@ def sufficiency(
     preset: Preset = "",
 ) -> Asker[Score]:
     """How much of the prediction the top tokens alone carry, as a share of what all tokens carry, averaged over
-    ratios (REGEX eq. 9-10, paper 003 eq. 1).
+    ratios (REGEX eq. 9-10, Zhao and Aletras 2023 eq. 1).
 
     `raw` gives the signed fall p - p_R of ERASER instead: unclipped, in [-1, 1], and **lower** is better. `divisor`
     plus_one is the AOPC ERASER prints; `dedup` counts ratios that buy the same number of tokens once.

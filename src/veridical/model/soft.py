@@ -1,6 +1,6 @@
 """Soft erasure: how the model is run on an input of which each position keeps only a share of itself.
 
-With q the share kept and w = 1 - q (paper 003, eq. 3 and appendix C):
+With q the share kept and w = 1 - q (Zhao and Aletras 2023, eq. 3 and appendix C):
 
     bernoulli     x' = x * e,            e ~ Bernoulli(q) for every element of a vector
     gaussian      x' = x + g w x,        g ~ N(0, s2), one for the whole vector (eq. 7)
