@@ -4,8 +4,8 @@ With p on the full text, p_R on the rationale alone, p_rest without it, p_null o
 
     NS = clip(1 - max(0, p - p_R) / D)        NC = clip(max(0, p - p_rest) / D)
 
-which are the papers' (S - S_null) / (1 - S_null) and C / (1 - S_null) (REGEX eq. 9-12, Zhao and Aletras 2023 eq. 1-2, Carton et
-al. 2020), written so that erasing everything gives exactly 0 and 1.
+which are the papers' (S - S_null) / (1 - S_null) and C / (1 - S_null) (REGEX eq. 9-12, Zhao and Aletras
+2023 eq. 1-2, Carton et al. 2020), written so that erasing everything gives exactly 0 and 1.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Setting:
 
 
 def setting(preset: Preset, **options) -> Setting:
-    """The options as a setting. `ood_faith` is the released code behind REGEX and Zhao and Aletras 2023: budgets of pieces + 1,
-    id 0 for what is erased, a null input without special tokens, and 1e-4 against division by zero (there at every
+    """The options as a setting. `ood_faith` is the released code behind REGEX and Zhao and Aletras 2023: budgets of
+    pieces + 1, id 0 for what is erased, a null input without special tokens, and 1e-4 against division by zero (there at every
     call on top of the last; here once)."""
     given = Setting(**options)
     for ratio in given.ratios:
