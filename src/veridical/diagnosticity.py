@@ -1,8 +1,8 @@
 """How far a metric can be trusted: how often it prefers an explanation to a random one in its place.
 
 Diagnosticity (Chan et al. 2022; Zhao and Aletras 2023, eq. 6) is the share of pairs, a method's explanation of a text
-and a random one, in which the metric rates the method's higher. 0.5 is a metric that cannot tell them apart. A tie counts
-half here, because a metric that only ever ties knows nothing; eq. 6 counts it as a loss, some code as a win.
+and a random one, in which the metric rates the method's higher. 0.5 is a metric that cannot tell them apart. A tie
+counts half here, because a metric that only ever ties knows nothing; eq. 6 counts it as a loss, some code as a win.
 
 Arrays are [..., methods, metrics, texts]; NaN is a score that does not exist, and a pair needs both.
 """
@@ -132,7 +132,8 @@ def metric_tests(credits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, 
     """Whether one metric is more diagnostic than another, for every pair of them; `credits` is [metrics, texts].
 
     Signed rank on the texts both have scored, Holm over all pairs; beside it the rank sum that Zhao and Aletras 2023
-    print, which takes the texts of the two as unrelated. Effect and difference are positive where `a` is more diagnostic.
+    print, which takes the texts of the two as unrelated. Effect and difference are positive where `a` is more
+    diagnostic.
     """
     pairs = list(combinations(range(len(metrics)), 2))
     if not pairs:
