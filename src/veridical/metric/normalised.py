@@ -48,9 +48,12 @@ class Setting:
 
 
 def setting(preset: Preset, **options) -> Setting:
-    """The options as a setting. `ood_faith` is the released code behind REGEX and Zhao and Aletras 2023: budgets of pieces + 1, id 0 for what is
+    """The options as a setting.
+
+    `ood_faith` is the released code behind REGEX and Zhao and Aletras 2023: budgets of pieces + 1, id 0 for what is
     erased, a null input without special tokens, and 1e-4 against division by zero (there at every call on top of the
-    last; here once)."""
+    last; here once).
+    """
     given = Setting(**options)
     for ratio in given.ratios:
         if not 0 <= ratio <= 1:
