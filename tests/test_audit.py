@@ -151,6 +151,7 @@ def test_the_verbs(clf, tmp_path):
             ["audit", str(tmp_path / "model"), *common, "--metric", "sufficency", "--out", out],
             "Did you mean 'sufficiency'",
         ),
+        (["evaluate", str(tmp_path / "model"), "--data", str(data), "--limit", "0", "--out", scores], "limit is 0"),
     ):
         result = run(cli.app, bad)
         assert result.exit_code == 2

@@ -183,6 +183,9 @@ def corpora_of(
     ood_limit: int | None = None,
 ) -> list[Corpus]:
     """The texts of `data` and of the other corpora, labels as the model numbers them."""
+    for given in (limit, ood_limit):
+        if given is not None and given < 1:
+            raise InputError(f"limit is {given}; it must be at least 1.")
     home = load_data(data) if isinstance(data, str) else data
     seen = {normalised(e.text) for e in home.splits.get("train", ())}
     found = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]

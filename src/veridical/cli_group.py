@@ -19,7 +19,10 @@ from veridical.errors import Caution, InputError
 MISTAKE, INTERRUPTED = 2, 130
 
 # Read by the libraries when they are imported, which happens after this.
-QUIET = {
+ENVIRONMENT = {
+    # Threads that wait for each other spin; where another program holds a core they spin in vain. On two busy cores
+    # this made an explanation fifty times faster.
+    "GOMP_SPINCOUNT": "1000",
     "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -52,7 +55,7 @@ class PlainGroup(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
-        for name, value in QUIET.items():
+        for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         try:
             with _warnings_as_lines():

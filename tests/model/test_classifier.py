@@ -175,6 +175,7 @@ def test_new_labels_make_a_new_head_from_the_seed(tmp_path):
     ("source", "message"),
     [
         ("no/such-model-here", "No classifier could be loaded"),
+        ("./no/such", "There is no folder"),
         ("bilstm", "train one first"),
         ("minilm:layer=3", "has no option 'layer'"),
     ],

@@ -17,7 +17,7 @@ from veridical.model.classifier import Classifier
 from veridical.records import Dataset
 from veridical.registry import read, resolve
 
-HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
 
 
