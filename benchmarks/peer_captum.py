@@ -23,7 +23,7 @@ Attribute = Callable[[torch.Tensor, torch.Tensor, tuple, torch.Tensor], torch.Te
 
 
 class Captum:
-    """Captum's methods on a subject. Every method returns scores in the order of the texts."""
+    """Captum's methods on a subject. Every method returns the scores of the batches' texts, in the texts' order."""
 
     def __init__(self, subject: Subject):
         self.subject, self.model = subject, subject.clf.model
@@ -75,4 +75,4 @@ class Captum:
             scores = attribute(text.requires_grad_(), baseline, more, classes).detach() * batch.free
             for row, index in enumerate(rows):
                 found[index] = scores[row, : len(self.subject.encoded[index].ids)].numpy()
-        return [found[i] for i in range(len(found))]
+        return [found[i] for i in sorted(found)]

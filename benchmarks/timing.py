@@ -21,6 +21,7 @@ class Contender:
 
     name: str
     run: Callable[[], object]
+    warm: Callable[[], object] | None = None  # less of the same work, to warm up with; None: the work itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ def measure(
 ) -> tuple[Timing, dict[str, Timing]]:
     """Every contender once per repeat, in turn, from another start each time; the unit's timing and theirs by name.
 
-    Everything runs once before the first measurement, so that no contender pays for what is only done once.
+    Everything is warmed up before the first measurement, so that no contender pays for what is only done once.
     """
     for work in (unit, *contenders):
-        work.run()
+        (work.warm or work.run)()
         tick(f"warm-up: {work.name}")
     taken: dict[str, list[tuple[float, float, float]]] = {contender.name: [] for contender in contenders}
     units: list[tuple[float, float]] = []
