@@ -39,6 +39,7 @@ from veridical.records import Dataset, Example
 from veridical.registry import options_of
 from veridical.scores import score, targets
 
+TEXTS, QUICK_TEXTS = 200, 48  # per corpus
 QUICK_METHODS = ("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient", "random")
 BROWSER = 100_000  # scores in the example browser: about half a megabyte
 QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
@@ -77,7 +78,7 @@ def audit(
     out: str | Path,
     ood: Sequence[str | Dataset] = (),
     split: str = "test",
-    limit: int | None = 200,
+    limit: int | None = None,
     ood_limit: int | None = None,
     methods: str | Sequence[str] | None = None,
     metrics: str | Sequence[str] | None = None,
@@ -93,12 +94,14 @@ def audit(
 
     Without `methods` and `metrics` it takes every one that applies; `quick` takes the cheap ones for a first verdict.
     `limit` is texts per corpus (`ood_limit` for the others, where it differs), a seeded sample with the split's label
-    shares. Everything goes to the folder `out`; interrupted at any moment, the same call goes on from there.
+    shares; without it 200, or 48 for a quick audit. Everything goes to the folder `out`; interrupted at any moment, the
+    same call goes on from there.
     """
     from veridical.report.audit import audit_page
     from veridical.summary import summarise
 
     clf = model if isinstance(model, Classifier) else load(model)
+    limit = (QUICK_TEXTS if quick else TEXTS) if limit is None else limit
     corpora = corpora_of(clf, data, ood, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
     settings = {"target": target, "split": split, "by": by, "level": level, "controls": list(controls), "seed": seed}
     folder = claim(out, clf, corpora, settings)

@@ -86,7 +86,9 @@ def audit(
     out: Annotated[Path, typer.Option(help="Folder for the report and everything behind it.")],
     ood: Annotated[list[str] | None, typer.Option(help="Data from other domains, with commas or repeated.")] = None,
     split: Split = "test",
-    limit: Annotated[int, Number(help="Texts per corpus, a seeded sample.")] = 200,
+    limit: Annotated[
+        int | None, Number(help="Texts per corpus, a seeded sample. [dim]\\[default: 200, or 48 with --quick][/]")
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", metavar="", help="A first verdict from cheap methods and metrics.")
     ] = False,
