@@ -12,7 +12,7 @@ from scipy.interpolate import PchipInterpolator
 from veridical.attribution import method
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
 from veridical.errors import Caution, InputError
-from veridical.model.ask import TOKEN_BUDGET
+from veridical.model.ask import TOKEN_BUDGET, batches_of
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 from veridical.records import Batch
@@ -46,9 +46,12 @@ def integrated_gradients(
 
     def at(weight: torch.Tensor | float, embeddings: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """The point of the path `weight` of the way from the baseline to the text."""
-        return torch.where(move[rows], start + weight * (embeddings - start), embeddings).detach()
+        moving = move[rows, : embeddings.shape[1]]
+        return torch.where(moving, start + weight * (embeddings - start), embeddings).detach()
 
-    def products(weight: torch.Tensor | float, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def products(
+        weight: torch.Tensor | float, rows: torch.Tensor, width: int | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """(text - baseline) times the gradient there, summed over D where that suffices, and the logit there."""
         text: list[torch.Tensor] = []
 
@@ -56,7 +59,7 @@ def integrated_gradients(
             text.append(embeddings.detach())
             return leaf(at(weight, embeddings, rows))
 
-        out = clf.forward(_rows(batch, rows), edit=edit)
+        out = clf.forward(_rows(batch, rows, width), edit=edit)
         logit = target.rows(rows)(out.logits)
         (gradient,) = clf.gradient(logit, [out.embeddings])
         product = gradient * (text[0] - at(0.0, text[0], rows))
@@ -67,14 +70,18 @@ def integrated_gradients(
         whole = target(clf.forward(batch).logits)
     if rule == "adaptive":
         return aggregated(_adaptive(products, every, steps, tolerance), aggregate)
-    # As many nodes at once as fill a batch: one text's path is run together, not point by point.
+    # A text's nodes are run together, and only texts of its own length with it: no pass is spent on padding.
     points, shares = (torch.as_tensor(x, dtype=torch.float32, device=every.device) for x in nodes(rule, steps))
-    together = max(1, TOKEN_BUDGET // batch.ids.numel())
-    total = torch.zeros((), device=every.device)
-    for some, share in zip(points.split(together), shares.split(together), strict=True):
-        weight = some.repeat_interleave(len(every)).reshape(-1, 1, 1)
-        product = products(weight, every.repeat(len(some)))[0]  # [nodes * B, T, D or 1]
-        total = total + torch.einsum("n,nbtd->btd", share, product.unflatten(0, (len(some), len(every))))
+    lengths = [int(row.nonzero().max()) + 1 for row in batch.mask]
+    total = torch.zeros(*batch.ids.shape, start.shape[0] if aggregate == "l2" else 1, device=every.device)
+    for group in batches_of(lengths, TOKEN_BUDGET // len(points)):
+        rows, width = every[group], lengths[group[0]]
+        together = max(1, TOKEN_BUDGET // (len(group) * width))
+        for some, share in zip(points.split(together), shares.split(together), strict=True):
+            weight = some.repeat_interleave(len(rows)).reshape(-1, 1, 1)
+            product = products(weight, rows.repeat(len(some)), width)[0]  # [nodes * rows, width, D or 1]
+            summed = torch.einsum("n,nbtd->btd", share, product.unflatten(0, (len(some), len(rows))))
+            total[rows, :width] += summed
     if aggregate == "sum":
         with torch.no_grad():
             null = target(clf.forward(batch, edit=lambda e: at(0.0, e, every)).logits)
@@ -181,5 +188,6 @@ def _baseline(clf: Classifier, name: Baseline) -> torch.Tensor:
     return table[token]
 
 
-def _rows(batch: Batch, rows: torch.Tensor) -> Batch:
-    return Batch((), batch.ids[rows], batch.types[rows], batch.mask[rows], batch.free[rows])
+def _rows(batch: Batch, rows: torch.Tensor, width: int | None) -> Batch:
+    """Some rows of a batch, cut to so many tokens."""
+    return Batch((), *(t[rows, :width] for t in (batch.ids, batch.types, batch.mask, batch.free)))
