@@ -136,7 +136,7 @@ def test_only_the_broken_layer_is_blamed():
     model, tokenizer = tiny("bert")
     wired = wire(model)
     layer = wired.layers[1]
-    broken = replace(layer, out=Affine(layer.out.weight * 1.001, layer.out.bias))
+    broken = replace(layer, out=replace(layer.out, weight=layer.out.weight * 1.001))
     with pytest.raises(InputError, match=r"'bert'.*layer 1, rebuilt"):
         compare(model, replace(wired, layers=(wired.layers[0], broken)), next(batches(tokenizer)))
 
@@ -247,9 +247,9 @@ def test_norm_and_affine_are_the_modules():
     norm, linear = torch.nn.LayerNorm(8, eps=0.1), torch.nn.Linear(8, 4, bias=False)
     torch.nn.init.normal_(norm.weight)
     torch.nn.init.normal_(norm.bias)
-    torch.testing.assert_close(Norm(norm.weight, norm.bias, 0.1)(x), norm(x))
-    torch.testing.assert_close(Norm(norm.weight, None, 0.1)(x), norm(x) - norm.bias)
-    torch.testing.assert_close(Affine(linear.weight, None)(x), linear(x))
+    torch.testing.assert_close(Norm(norm.weight, norm.bias, 0.1, norm)(x), norm(x))
+    torch.testing.assert_close(Norm(norm.weight, None, 0.1, norm)(x), norm(x) - norm.bias)
+    torch.testing.assert_close(Affine(linear.weight, None, linear)(x), linear(x))
 
 
 def test_weights_are_the_models_own_not_copies():

@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from veridical.registry import Registry
 
-Need = Literal["attention", "gradient", "questions"]
+Need = Literal["attention", "gradient", "layers", "questions"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -25,7 +25,9 @@ class Method:
 
     name: str
     run: Callable[..., Any]
-    needs: frozenset[Need]  # attention: eager attention weights; questions: it asks about altered texts
+    # attention: eager attention weights; layers: an encoder that `model.wiring` knows; questions: it asks about
+    # altered texts
+    needs: frozenset[Need]
     signed: bool  # negative scores speak against the explained class
     differentiable: bool  # can guide training
     complete: bool  # scores of all altered positions sum to the change of the logit

@@ -109,6 +109,7 @@ class Affine:
 
     weight: Tensor  # [out, in]
     bias: Tensor | None  # [out]
+    module: nn.Module  # whose part it is; `model.trace` listens there
 
     def __call__(self, x: Tensor) -> Tensor:
         return nn.functional.linear(x, self.weight, self.bias)
@@ -121,6 +122,7 @@ class Norm:
     weight: Tensor  # [D]
     bias: Tensor | None  # [D]
     eps: float
+    module: nn.Module
 
     def __call__(self, x: Tensor) -> Tensor:
         centred = x - x.mean(-1, keepdim=True)
@@ -366,14 +368,14 @@ class _Parts:
 
     def affine(self, path: str) -> Affine:
         module = self.part(path)
-        return Affine(module.weight, module.bias)
+        return Affine(module.weight, module.bias, module)
 
     def norm(self, path: str | None) -> Norm | None:
         module = None if path is None else self.part(path)
         if module is None or isinstance(module, nn.Identity):
             return None
         eps = module.eps if hasattr(module, "eps") else module.variance_epsilon  # the latter in DeBERTa v1
-        return Norm(module.weight, module.bias, eps)
+        return Norm(module.weight, module.bias, eps, module)
 
 
 def _layer(parts: _Parts, row: Wiring, model: PreTrainedModel) -> Layer:
@@ -392,7 +394,7 @@ def _layer(parts: _Parts, row: Wiring, model: PreTrainedModel) -> Layer:
         bias = parts.part(row.value_bias)
     return Layer(
         heads=heads,
-        value=Affine(values(value.weight), bias),
+        value=Affine(values(value.weight), bias, value.module),
         out=parts.affine(row.out),
         norm1=parts.norm(row.norm1),
         inner=parts.affine(row.inner),

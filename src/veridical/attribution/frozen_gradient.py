@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import torch
+
+from veridical.attribution import method
+from veridical.model.adjoint import adjoint, one_hot
+from veridical.model.classifier import Classifier
+from veridical.model.target import Target
+from veridical.model.trace import trace
+from veridical.records import Batch
+
+
+@method("frozen_gradient", needs=("attention", "layers"), signed=True, differentiable=True)
+def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tensor:
+    """Each token's share of the explained logit in the network whose attention, LayerNorm deviations and activation
+    slopes are held as they are on this text: input x gradient there, at the output of the embedding block.
+
+    With the share of all biases (the logit less the sum over tokens) this is DecompX with biases as a source of their
+    own, in one pass each way.
+    """
+    seen = trace(clf, batch)
+    target(seen.logits)
+    assert target.classes is not None
+    found = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
+    return torch.where(batch.mask, (found.block * seen.layers[0].x).sum(-1), 0.0)
