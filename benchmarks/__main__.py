@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PARTS = ("startup", "memory", "budgets", "explain", "overhead", "audit", "growth", "sanity")
+PARTS = ("startup", "memory", "budgets", "explain", "overhead", "audit", "growth", "sanity", "decompose")
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1] not in PARTS:

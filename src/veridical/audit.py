@@ -258,18 +258,23 @@ def _supported(
     clf: Classifier, example: Example, specs: str | Sequence[str], target: str | int
 ) -> tuple[list[str], list[str]]:
     """The methods that work on this model, tried on one text, and why the others do not."""
-    works, left_out = [], []
+    works, cautions = [], []
+    refused: dict[str, list[str]] = {}  # reason -> methods: one reason often holds for several
     encoded = clf.encode([example])
     for choice in all_methods.choose_all(specs):
-        with warnings.catch_warnings(record=True) as cautions:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 attributions(clf, encoded, choice)
             except InputError as reason:
-                left_out.append(f"{choice.label} is left out: {reason}")
+                refused.setdefault(str(reason), []).append(choice.label)
                 continue
         works.append(choice.label)
-        left_out += [f"{choice.label}: {c.message}" for c in cautions if issubclass(c.category, Caution)]
+        cautions += [f"{choice.label}: {c.message}" for c in caught if issubclass(c.category, Caution)]
+    left_out = [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {reason}"
+        for reason, names in refused.items()
+    ] + cautions
     if not works:
         raise InputError(f"No method works on this model. {' '.join(left_out)}")
     return works, left_out

@@ -12,6 +12,8 @@ from rich.text import Text
 
 from veridical.registry import Entry, options_of
 
+READS = {"layers": "a wired encoder"}  # needs whose name alone would not say what is meant
+
 
 def entries(kind: str) -> list[dict[str, Any]]:
     """Name, options and what is true of every method, metric, dataset or term."""
@@ -72,13 +74,18 @@ def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             if "better" in row:
                 facts += [row["kind"], f"{row['better']} is better"]
             needs = row["needs"] if isinstance(row["needs"], list) else [row["needs"]]
-            wants = [f"needs {' and '.join(needs)}"] if any(needs) else []
+            words = [READS.get(need, str(need)) for need in needs if need]
+            wants = [f"needs {_listed(words)}"] if words else []
             console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
             console.print(Padding(Text(row["about"]), (0, 0, 0, 2), expand=False))
             if row["options"]:
                 said = "  ".join(f"{name}={_write(value)}" for name, value in row["options"].items())
                 console.print(Padding(Text(said, "cyan"), (0, 0, 0, 2), expand=False))
         console.print()
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _write(value: Any) -> str:

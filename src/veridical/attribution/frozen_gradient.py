@@ -15,11 +15,12 @@ def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tens
     """Each token's share of the explained logit in the network whose attention, LayerNorm deviations and activation
     slopes are held as they are on this text: input x gradient there, at the output of the embedding block.
 
-    With the share of all biases (the logit less the sum over tokens) this is DecompX with biases as a source of their
-    own, in one pass each way.
+    With the share of all biases (`Adjoint.biases`; the logit less the sum over tokens) this is DecompX with biases as a
+    source of their own by the rules of its paper, in one pass each way. Dropout has to be off.
     """
     seen = trace(clf, batch)
     target(seen.logits)
     assert target.classes is not None
+    clf.backwards += len(batch.ids)  # the pass is made by hand, and costs what any other does
     found = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
     return torch.where(batch.mask, (found.block * seen.layers[0].x).sum(-1), 0.0)

@@ -35,8 +35,14 @@ class Rules(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
-        name = _plain(getattr(func, "__name__", str(func)))
+        name = operation(getattr(func, "__name__", str(func)))
         if name in self.table and _carries((args, kwargs)):
+            written = getattr(func, "__name__", "")
+            if written.endswith("_") and not written.startswith("_"):  # its result would be dropped, not written back
+                raise InputError(
+                    f"{self.who} has no rule for the operation {written!r} in this model, which changes a tensor in "
+                    "place; use integrated_gradients, which needs none."
+                )
             return self.table[name](*args, **kwargs)
         result = func(*args, **kwargs)
         if name not in LINEAR and name != "get" and _carries(result) and _carries((args, kwargs)):
@@ -47,7 +53,7 @@ class Rules(TorchFunctionMode):
         return result
 
 
-def _plain(name: str) -> str:
+def operation(name: str) -> str:
     """`__rmul__`, `mul_` and `mul` are one operation; reflected subtraction and division keep their name."""
     name = name.strip("_")
     return name[1:] if name in ("radd", "rmul", "rmatmul", "iadd", "imul", "isub", "itruediv") else name

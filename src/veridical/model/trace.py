@@ -88,9 +88,7 @@ def trace(clf: Classifier, batch: Batch) -> Trace:
         inputs[-1] = got(len(wired.layers), "x")
     for i, layer in enumerate(wired.layers):
         pre2 = inputs[i + 1] if layer.pre_norm else got(i, "pre2")
-        layers.append(
-            LayerTrace(layer, inputs[i], out.attentions[i], got(i, "pre1"), got(i, "u"), got(i, "a"), pre2)
-        )
+        layers.append(LayerTrace(layer, inputs[i], out.attentions[i], got(i, "pre1"), got(i, "u"), got(i, "a"), pre2))
     last = out.hidden[-1]
     return Trace(
         layers=tuple(layers),

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from torch import Tensor
+
+from veridical.attribution import method
+from veridical.model.classifier import Classifier
+from veridical.model.contributions import attended, layer_index, lengths, normalised, parts, roll, targets_read
+from veridical.model.target import Target
+from veridical.model.trace import trace
+from veridical.records import Batch
+
+
+@method("attention_norm", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)
+def attention_norm(
+    clf: Classifier,
+    batch: Batch,
+    target: Target,
+    *,
+    scope: Literal["attention", "residual", "norm"] = "attention",
+    layer: int | None = None,
+    rollout: bool = False,
+    memory: float = 2.0,
+) -> Tensor:
+    """Norm-based attention: the length of the vector that attention fetches from each token, summed over heads, to the
+    position the head reads, in the last layer. (Kobayashi et al. 2020).
+
+    A high weight on a short value vector fetches little; this is attention with that put right, and the default
+    compares with `attention` like for like. `scope` follows the vectors on: `residual` adds the position's own vector
+    to its own part, `norm` takes them after the LayerNorm that follows (Kobayashi et al. 2021), which layers that
+    normalise first do not have: there `norm` is `residual`. Rows are divided by their sum over tokens. `layer` counts
+    from 1. `rollout` multiplies the rows through the layers up to that one; without the residual in them that leaves
+    out most of what is passed upward, so choose `residual` or `norm` with it. `memory` bounds the working chunk, in GB.
+    """
+    seen = trace(clf, batch)
+    target(seen.logits)
+    top = layer_index(seen, layer)
+
+    def downwards() -> Iterator[Tensor]:
+        for index in range(top, -1 if rollout else top - 1, -1):
+            targets = targets_read(seen) if index == top else None
+            found = lengths(parts(seen, index, scope), targets=targets, memory=memory)
+            yield normalised(attended(found, seen.mask))
+
+    return roll(seen.read, downwards())[1][:, -1]

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from veridical.attribution import method
+from veridical.model.adjoint import adjoint, one_hot
+from veridical.model.classifier import Classifier
+from veridical.model.decompose import decompose, head_shares, kept, late, refuse
+from veridical.model.share import Activation, Bias, How, line
+from veridical.model.target import Target
+from veridical.model.trace import LayerTrace, Trace, trace
+from veridical.records import Batch
+
+
+@method("decompx_classifier", needs=("attention", "layers"), signed=True)
+def decompx_classifier(
+    clf: Classifier,
+    batch: Batch,
+    target: Target,
+    *,
+    bias: Bias = "absdot",
+    rules: Literal["released", "paper"] = "released",
+    ffn: bool = True,
+    activation: Activation = "ratio",
+    memory: float = 2.0,
+) -> Tensor:
+    """The token's part of the explained logit, the network taken apart through all layers and the head (DecompX:
+    Modarressi et al. 2023).
+
+    `bias` says which tokens bear the biases, and the scores of all positions sum to the logit; not with none, which
+    leaves biases out, nor with token, which makes them a source of their own that is no token and has no score here.
+    Rules other than absdot, norm and abssim take one pass each way (late: one back per class) instead of decomposed
+    vectors. `rules=released` is the authors' code, `paper` their equations; `memory` is in GB.
+    """
+    how = How(bias, rules, ffn, activation)
+    with torch.no_grad():
+        seen = trace(clf, batch)
+        refuse(seen, how)
+        target(seen.logits)
+        assert target.classes is not None
+        if how.linear:
+            clf.backwards += len(batch.ids) * (seen.logits.shape[-1] if bias == "late" else 1)
+            scores = by_gradients(seen, how, target.classes)
+        else:
+            scores = torch.zeros_like(seen.last[..., 0])  # [B, T]
+            for row, label in enumerate(target.classes.tolist()):
+                keep = kept(seen, row)
+                *_, last = decompose(seen, row, how, memory=memory)
+                scores[row, keep] = head_shares(seen, row, how, last).logits[: len(keep), label]
+    return torch.where(batch.mask, scores, 0.0)
+
+
+def by_gradients(seen: Trace, how: How, classes: Tensor) -> Tensor:
+    """The scores where sharing does not depend on the decomposed vectors: tokens and biases each give the product of
+    their vectors with the gradient of the frozen network. [B] -> [B, T]"""
+    held, count = _held(seen, how), seen.logits.shape[-1]
+    if how.bias == "late":
+        every = [torch.full_like(classes, label) for label in range(count)]
+        parts = [_parts(held, how, one_hot(label, count, seen.last)) for label in every]
+        tokens, biases = (torch.stack(part, -1) for part in zip(*parts, strict=True))  # [B, T, C], [B, C]
+        return late(tokens, biases)[torch.arange(len(classes)), :, classes]
+    tokens, biases = _parts(held, how, one_hot(classes, count, seen.last))
+    if how.bias in ("none", "token"):
+        return tokens
+    bearers = (seen.mask | (seen.read > 0)).to(tokens.dtype)  # as `kept` has them
+    if how.bias == "cls":
+        bearers = one_hot(bearers.argmax(-1), bearers.shape[-1], tokens)
+    return tokens + biases[:, None] * bearers / bearers.sum(-1, keepdim=True)
+
+
+def _parts(held: Trace, how: How, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """What tokens and biases give to a sum of logits under `weights` [B, C]. [B, T], [B]"""
+    found, first = adjoint(held, weights), held.layers[0]
+    tokens, biases = (found.block * first.x).sum(-1), found.biases
+    value = first.layer.value.bias
+    if how.rules == "released" and value is not None:  # the first layer's goes with the attended token
+        own = torch.einsum("bhtd,hd->bt", found.first_values, value.unflatten(0, (first.layer.heads, -1)))
+        tokens, biases = tokens + own, biases - own.sum(-1)
+    if how.activation == "tangent":  # intercepts are biases too
+        biases = (weights * held.logits).sum(-1) - tokens.sum(-1)
+    return tokens, biases
+
+
+def _held(seen: Trace, how: How) -> Trace:
+    """The trace with every activation on the line it is held to be, and a feed-forward part that is left out giving
+    nothing."""
+    layers, steps = seen.layers, seen.steps
+    if not how.ffn:
+        layers = tuple(_without_feed_forward(trace) for trace in layers)
+    elif how.activation != "ratio":
+        slopes = [line(how, trace.layer.activation, trace.u, trace.a)[0] for trace in layers]
+        layers = tuple(replace(trace, a=slope * trace.u) for trace, slope in zip(layers, slopes, strict=True))
+    if how.activation == "tangent":
+        steps = replace(steps, t=line(how, seen.head.activation, steps.p, steps.t, head=True)[0] * steps.p)
+    return replace(seen, layers=layers, steps=steps)
+
+
+def _without_feed_forward(trace: LayerTrace) -> LayerTrace:
+    outer = trace.layer.outer
+    nothing = replace(outer, weight=torch.zeros_like(outer.weight), bias=None)
+    return replace(trace, layer=replace(trace.layer, outer=nothing))
