@@ -31,7 +31,11 @@ def run(folder, model, *, shift=0.0, texts=30, settings=None, seed=0, undefined=
         "model": {"name": model},
         "settings": {"by": "delete", "seed": seed, **(settings or {})},
         "corpora": [{"name": "home", "role": "in", "macro_f1": 0.8 + shift, "accuracy": None}],
-        "metrics": [{"name": "sufficiency", "kind": "faithfulness"}, {"name": "agreement", "kind": "agreement"}],
+        "methods": [{"name": "integrated_gradients"}, {"name": "random"}],
+        "metrics": [
+            {"name": "sufficiency", "kind": "faithfulness", "better": "higher"},
+            {"name": "agreement", "kind": "agreement", "better": "higher"},
+        ],
         "ranking": [{"corpus": "home", "method": "integrated_gradients", "mean_rank": 1.2}],
     }
     store.write_json(folder / "summary.json", summary)
@@ -47,6 +51,8 @@ def test_model_names_without_their_seed():
     assert model_name("runs/x/minilm/plain-seed3-7f2c91ab/model") == "runs/x/minilm/plain"
     assert model_name("runs/x/minilm/plain-seed12-7f2c91ab") == "runs/x/minilm/plain"
     assert model_name("a-seed1") == "a"
+    assert model_name("runs/mine/seed0") == model_name("runs/mine/seed11/model") == "runs/mine"
+    assert model_name("seed3") == "seed3"
     assert model_name("org/seed-model") == "org/seed-model"
 
 
@@ -62,6 +68,10 @@ def test_one_run_has_intervals_over_its_texts(tmp_path):
     whole = only(table.entries, metric="macro_f1")
     assert (whole.method, whole.mean, whole.low, whole.values) == ("", 0.8, None, (0.8,))
     assert only(table.entries, metric="mean rank").mean == 1.2
+    text = to_text(table)
+    assert f"{entry.mean:.3f} [{entry.low:.3f}, {entry.high:.3f}], 2 undefined" in text
+    assert "home: mean rank (lower is better)" in text
+    assert "home: sufficiency\n" in text
 
 
 def test_seeds_are_gathered_and_need_five_for_an_interval(tmp_path):
@@ -111,6 +121,7 @@ def test_what_does_not_compare_is_noted(tmp_path):
     assert notes == (
         "by is 'delete' in a and 'mask' in b: their figures may not compare.",
         "a and b rest on different texts of home.",
+        "No explanations are stored in a, b: how alike models explain is not said for what is there.",
     )
     assert notes[0] in to_text(compare([first, other]))
 
@@ -122,6 +133,8 @@ def test_csv_holds_every_figure_and_test(tmp_path):
     row = next(r for r in rows if (r["model"], r["metric"], r["method"]) == ("b", "sufficiency", "random"))
     entry = only(table.entries, model="b", metric="sufficiency", method="random")
     assert (float(row["mean"]), float(row["low"])) == (entry.mean, entry.low)
+    assert row["better"] == "higher"
+    assert next(r for r in rows if r["metric"] == "mean rank")["better"] == "lower"
     assert float(row["difference_to_first"]) == pytest.approx(0.5, abs=0.1)
     assert float(row["effect_to_first"]) == 1.0
     first = next(r for r in rows if (r["model"], r["metric"], r["method"]) == ("a", "sufficiency", "random"))

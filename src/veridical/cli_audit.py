@@ -11,29 +11,42 @@ import typer
 from veridical.cli_group import Json, Number
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a model's folder or a hub id.")]
-Names = Annotated[list[str] | None, typer.Option(help="As name:option=value, with commas or repeated.")]
-Target = Annotated[str, typer.Option(help="Explained class: predicted, gold, a name or an index.")]
-Split = Annotated[str, typer.Option(help="Which part of the data.")]
+Target = Annotated[str, typer.Option(metavar="CLASS", help="Explained class: predicted, gold, a name or an index.")]
+Split = Annotated[str, typer.Option(metavar="SPLIT", help="Split of the data: train, dev, test, or what else it has.")]
+DATA = "a dataset's name, hub:owner/name, a file or a folder (see `veridical data list`)"
+SCORED = ("attention", "input_x_gradient", "integrated_gradients", "random")
+MEASURED = ("sufficiency", "comprehensiveness", "decision_flip")
+
+
+def Names(what: str, default: str) -> typer.models.OptionInfo:  # noqa: N802  like typer.Option, which it stands for
+    """An option that takes names of a registry."""
+    said = f"Some of `veridical list {what}`: name:option=value, with commas or repeated."
+    return typer.Option(metavar="NAMES", help=f"{said} [dim]\\[default: {default}][/]")
 
 
 def evaluate(
     model: Model,
-    data: Annotated[str, typer.Option(help="A name, hub:owner/name, a file or a folder.")],
-    out: Annotated[Path, typer.Option(help="Folder for the scores.")],
+    data: Annotated[str, typer.Option(metavar="DATA", help=f"Texts to explain: {DATA}.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for scores.parquet and the explanations.")],
     split: Split = "test",
-    limit: Annotated[int, Number(help="How many texts, a seeded sample.")] = 200,
-    method: Names = None,
-    metric: Names = None,
+    limit: Annotated[int, Number(help="At most so many texts, a seeded sample.")] = 200,
+    method: Annotated[list[str] | None, Names("methods", ", ".join(SCORED))] = None,
+    metric: Annotated[list[str] | None, Names("metrics", ", ".join(MEASURED))] = None,
     explanations: Annotated[
-        list[Path] | None, typer.Option(help="Explanations made elsewhere (.parquet, .jsonl). May be repeated.")
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE", help="Score these explanations too, made elsewhere (.parquet, .jsonl). May be repeated."
+        ),
     ] = None,
     target: Target = "predicted",
     seed: Annotated[int, Number(help="Seed of the sample and of everything random.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Score explanations of a model with chosen metrics.
+    """Score a model's explanations of some texts with the metrics you choose.
 
-    Interrupted, the same command goes on. `veridical audit` ranks and reports as well.
+    Prints each metric's mean per method. Interrupted, the same command goes on.
+
+    To learn which method to believe, use `veridical audit`: it also ranks, tests and reports.
 
     Example: veridical evaluate runs/x --data hutto/movies --method attention,lime --metric decision_flip --out scores
     """
@@ -55,8 +68,8 @@ def evaluate(
         found = run(
             clf,
             corpus.examples,
-            method or ["attention", "input_x_gradient", "integrated_gradients", "random"],
-            metric or ["sufficiency", "comprehensiveness", "decision_flip"],
+            method or SCORED,
+            metric or MEASURED,
             target=target,
             explanations=foreign,
             corpus=corpus.name,
@@ -82,35 +95,61 @@ def evaluate(
 
 def audit(
     model: Model,
-    data: Annotated[str, typer.Option(help="What the model is for: a name, hub:owner/name, a file or a folder.")],
-    out: Annotated[Path, typer.Option(help="Folder for the report and everything behind it.")],
-    ood: Annotated[list[str] | None, typer.Option(help="Data from other domains, with commas or repeated.")] = None,
+    data: Annotated[str, typer.Option(metavar="DATA", help=f"What the model is for: {DATA}.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for report.html and everything behind it.")],
+    ood: Annotated[
+        list[str] | None,
+        typer.Option(metavar="DATA", help="Data from other domains, audited beside it; with commas or repeated."),
+    ] = None,
     split: Split = "test",
     limit: Annotated[
-        int | None, Number(help="Texts per corpus, a seeded sample. [dim]\\[default: 200, or 48 with --quick][/]")
+        int | None,
+        Number(help="At most so many texts per corpus, a seeded sample. [dim]\\[default: 200, or 48 with --quick][/]"),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", metavar="", help="A first verdict from cheap methods and metrics.")
     ] = False,
-    method: Names = None,
-    metric: Names = None,
+    method: Annotated[list[str] | None, Names("methods", "all that work on the model")] = None,
+    metric: Annotated[list[str] | None, Names("metrics", "all that apply to the data")] = None,
     target: Target = "predicted",
     by: Annotated[
-        Literal["delete", "mask", "attention", "zero_id_attended"], typer.Option(help="How tokens are erased.")
+        Literal["delete", "mask", "attention", "zero_id_attended"],
+        typer.Option(
+            metavar="HOW",
+            help="How tokens are erased: delete, mask (the mask token), attention (not attended), zero_id_attended "
+            "(id 0, as some released code does).",
+        ),
     ] = "delete",
-    level: Annotated[Literal["token", "word"], typer.Option(help="What is erased at a time.")] = "token",
+    level: Annotated[
+        Literal["token", "word"], typer.Option(metavar="UNIT", help="What is erased at a time: token or word.")
+    ] = "token",
+    control: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="Random explanations that each method is held against: permutation (its own scores shuffled), "
+            "gaussian, or both with a comma.",
+        ),
+    ] = "permutation",
     seed: Annotated[int, Number(help="Seed of the sample and of everything random.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Find out which explanation of a model to believe, and write a page that says so.
 
-    Explains test texts with every method, scores every explanation with every metric that applies, ranks the methods
-    with uncertainty. Interrupted at any moment, the same command goes on.
+    Explains test texts with every method, scores every explanation with every metric that applies, ranks the methods.
+
+    A ranking says which differences the texts can carry. Interrupted at any moment, the same command goes on.
 
     Example: veridical audit runs/x --data hutto/movies --ood hutto/amazon,hutto/tweets --limit 100 --out audit
     """
     from veridical.audit import audit as run
+    from veridical.errors import InputError
 
+    controls: list[Literal["permutation", "gaussian"]] = []
+    for name in map(str.strip, control.split(",")):
+        if name != "permutation" and name != "gaussian":
+            raise InputError(f"--control is {control!r}; it must be permutation, gaussian, or both with a comma.")
+        controls.append(name)
     others = [name.strip() for part in ood or () for name in part.split(",") if name.strip()]
     made = run(
         model,
@@ -125,6 +164,7 @@ def audit(
         target=target,
         by=by,
         level=level,
+        controls=list(dict.fromkeys(controls)),
         seed=seed,
         progress=False if as_json else None,
     )
@@ -159,14 +199,21 @@ def print_audit(made: object) -> None:
 
 
 def compare(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of audits.")],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders that `veridical audit` wrote.")],
     style: Annotated[
-        Literal["text", "csv", "latex"], typer.Option("--format", help="How the table is written.")
+        Literal["text", "csv", "latex"],
+        typer.Option("--format", metavar="HOW", help="How it is printed: text, csv or latex."),
     ] = "text",
 ) -> None:
-    """Compare audits: means with intervals over examples or seeds, tests between models.
+    """Put audits side by side: means with intervals, tests between models, and how alike models explain.
 
-    Example: veridical compare audits/seed0 audits/seed1 --format latex
+    Runs whose models differ only in the seed are one model: the mean over seeds, with an interval from five on.
+
+    A single run has intervals over its texts. Other models are tested against the first one named.
+
+    Audit all models on the same texts: the same --data, --split, --limit and --seed.
+
+    Example: veridical compare audits/bert-seed0 audits/bert-seed1 audits/roberta-seed0 --format latex
     """
     from veridical import compare as module
 
@@ -174,8 +221,10 @@ def compare(
     typer.echo({"text": module.to_text, "csv": module.to_csv, "latex": module.to_latex}[style](table))
 
 
-def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of an audit.")]) -> None:
-    """Write an audit's page anew from its stored files, computing nothing.
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `veridical audit` wrote.")],
+) -> None:
+    """Write an audit's report.html anew from its stored files, for instance after an update; nothing is measured.
 
     Example: veridical report audits/movies
     """

@@ -2,78 +2,45 @@
 
 Runs whose models have the same name but for the seed (`...-seed3-7f2c91ab`) are seeds of one model. With one run an
 interval is over its texts; with several it is over the runs' means, and from five on: below that the values are
-shown and no interval. Models are compared over seeds where both have at least two, else over texts.
+shown and no interval. Models are compared over seeds where both have at least two, else over texts. How alike two
+models, or two seeds of one, explain the same texts is read from the explanations that the audits stored.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from veridical import store
+from veridical.compare.likeness import Likeness, Readings, compared, likeness, stored
+from veridical.compare.table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_latex, to_text
 from veridical.errors import InputError
-from veridical.statistics import ALPHA, bca, between, holm, signed_rank
+from veridical.ranking import CHANCE
+from veridical.statistics import bca, between, holm, signed_rank
 
-Unit = Literal["texts", "seeds"]
+__all__ = [
+    "Agreement",
+    "Entry",
+    "Likeness",
+    "Table",
+    "Test",
+    "compare",
+    "likeness",
+    "model_name",
+    "to_csv",
+    "to_latex",
+    "to_text",
+]
+
 Key = tuple[str, str, str]  # corpus, metric, method
 WHOLE = ("accuracy", "macro_f1")  # of the model itself: no method, no value per text
 RANK = "mean rank"
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One model's figure for one metric of one method on one corpus."""
-
-    corpus: str
-    metric: str
-    method: str  # "" for a figure of the model itself
-    model: str
-    mean: float | None
-    low: float | None
-    high: float | None
-    unit: Unit  # what the interval is over
-    n: int  # texts with a value, or runs
-    undefined: int  # texts without one, over all runs
-    values: tuple[float, ...]  # a run each
-
-
-@dataclass(frozen=True)
-class Test:
-    """Two models on one metric of one method; effect and difference are positive where `a` is larger."""
-
-    __test__ = False  # not a test of ours, whatever its name
-
-    corpus: str
-    metric: str
-    method: str
-    a: str
-    b: str
-    unit: Unit
-    difference: float
-    p_rank_sum: float
-    p_holm: float  # of the rank sum, over the methods and pairs of models of this corpus and metric
-    p_t: float | None  # Welch
-    p_paired: float | None  # signed rank, where both were scored on the same texts
-    effect: float  # Cliff's delta
-    n: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Every figure of every model, every test between models, and what a reader has to know."""
-
-    models: tuple[str, ...]
-    entries: tuple[Entry, ...]
-    tests: tuple[Test, ...]
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -83,6 +50,7 @@ class _Run:
     summary: Mapping[str, Any]
     values: Mapping[Key, Mapping[str, float]]  # by text, NaN where undefined
     whole: Mapping[Key, float]  # figures without a value per text
+    weights: str | None  # their hash
 
 
 def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
@@ -93,16 +61,22 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
     models = {name: [run for run in runs if run.model == name] for name in dict.fromkeys(run.model for run in runs)}
     keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
     entries = _entries(models, keys, seed)
-    return Table(tuple(models), entries, _tests(models, keys), _notes(runs))
+    agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
+    lower = {RANK} | {m["name"] for run in runs for m in run.summary["metrics"] if m["better"] == "lower"}
+    notes = (*_notes(runs), *missing)
+    return Table(tuple(models), entries, _tests(models, keys), agreements, frozenset(lower), notes)
 
 
 # -- reading ------------------------------------------------------------------------------------------------
 
 
 def model_name(name: str) -> str:
-    """A model's name without its seed (and the hash that goes with it), for runs trained by us."""
-    name = re.sub(r"-seed\d+(-[0-9a-f]{8})?(?=/|$)", "", name.rstrip("/"))
-    return name.removesuffix("/model")
+    """A model's name without its seed (and the hash that goes with it), for runs trained by us.
+
+    A run folder is `...-seed3-7f2c91ab`, or `seed3` in the folder that several seeds were trained to.
+    """
+    name = name.rstrip("/").removesuffix("/model")
+    return re.sub(r"[-/]seed\d+(-[0-9a-f]{8})?(?=/|$)", "", name)
 
 
 def _read(folder: Path) -> _Run:
@@ -119,13 +93,18 @@ def _read(folder: Path) -> _Run:
             values.setdefault((corpus, metric, method), {})[example] = np.nan if value is None else value
     whole = {(c["name"], m, ""): c[m] for c in summary["corpora"] for m in WHOLE if c.get(m) is not None}
     whole |= {(r["corpus"], RANK, r["method"]): r["mean_rank"] for r in summary["ranking"]}
-    return _Run(folder, model_name(summary["model"]["name"]), summary, values, whole)
+    spec = folder / "spec.json"
+    weights = store.read_json(spec)["model"]["hash"] if spec.is_file() else None
+    return _Run(folder, model_name(summary["model"]["name"]), summary, values, whole, weights)
 
 
 def _notes(runs: Sequence[_Run]) -> tuple[str, ...]:
     """Why figures of these runs may not compare: other settings, or other texts."""
     notes = []
     first = runs[0]
+    for one, other in combinations(runs, 2):
+        if one.weights is not None and one.weights == other.weights:
+            notes.append(f"{one.folder.name} and {other.folder.name} are of the same weights: no two models or seeds.")
     for run in runs[1:]:
         mine, other = first.summary["settings"], run.summary["settings"]
         for key in sorted({*mine, *other} - {"seed"}):
@@ -196,6 +175,85 @@ def _intervals(samples: Sequence[np.ndarray], seed: int) -> list[tuple[float | N
     return [(None, None) if np.isnan(a) else (float(a), float(b)) for a, b in zip(low, high, strict=True)]
 
 
+# -- how alike models explain -------------------------------------------------------------------------------
+
+Pair = tuple[_Run, _Run]
+
+
+def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[Agreement, ...], tuple[str, ...]]:
+    """Every two models, and the seeds of each, on every corpus and method that both have; and what was missing."""
+    runs = [run for own in models.values() for run in own]
+    corpora = list(dict.fromkeys(corpus["name"] for run in runs for corpus in run.summary["corpora"]))
+    held = {id(run): {corpus: _explanations(run, corpus) for corpus in corpora} for run in runs}
+    groups = [(name, name, combinations(own, 2)) for name, own in models.items()]
+    groups += [(a, b, product(models[a], models[b])) for a, b in combinations(models, 2)]
+    found: list[tuple[dict[str, Any], dict[str, float]]] = []
+    without = [run.folder.name for run in runs if not any(held[id(run)].values())]
+    note = (
+        f"No explanations are stored in {', '.join(without)}: how alike models explain is not said for what is there."
+    )
+    for a, b, pairs in groups:
+        pairs = [pair for pair in pairs if pair[0].weights is None or pair[0].weights != pair[1].weights]
+        for corpus in corpora:
+            own = [(held[id(x)][corpus], held[id(y)][corpus]) for x, y in pairs]
+            for method in dict.fromkeys(name for first, _ in own for name in first):
+                both = [
+                    (pair, first[method], second[method])
+                    for pair, (first, second) in zip(pairs, own, strict=True)
+                    if method in first and method in second and first[method].keys() & second[method].keys()
+                ]
+                if both:
+                    found += _measured({"corpus": corpus, "method": method, "a": a, "b": b}, both)
+    bounds = _intervals([np.array(list(texts.values())) for _, texts in found], seed)
+    made = [Agreement(**row, low=low, high=high) for (row, _), (low, high) in zip(found, bounds, strict=True)]
+    return tuple(made), (note,) if without else ()
+
+
+def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
+    """What the audit stored, by method. `random` never looked at the model: its draws agree by their seed."""
+    wanted = {method["name"] for method in run.summary["methods"]}
+    found = stored(run.folder / "corpora" / store.slug(corpus) / "attributions")
+    return {name: own for name, own in found.items() if name in wanted and name.partition(":")[0] != CHANCE}
+
+
+def _measured(
+    key: Mapping[str, str], both: Sequence[tuple[Pair, Readings, Readings]]
+) -> list[tuple[dict[str, Any], dict[str, float]]]:
+    """Each measure's record but for its interval, and its values by text, NaN where there is none."""
+    found = [compared(first, second) for _, first, second in both]
+    if len({one.level for one in found}) > 1:  # one figure is of one kind of unit
+        found = [compared(first, second, level="word") for _, first, second in both]
+    rows = []
+    for measure in MEASURES:
+        texts: dict[str, list[float]] = {}
+        for one in found:
+            for text, value in zip(one.texts, getattr(one, measure), strict=True):
+                texts.setdefault(text, []).append(np.nan if value is None else value)
+        means = {text: _mean(values) for text, values in texts.items()}
+        there = [value for value in means.values() if not np.isnan(value)]
+        own = [_mean(np.nan if v is None else v for v in getattr(one, measure)) for one in found]
+        row = {
+            **key,
+            "measure": measure,
+            "level": found[0].level,
+            "mean": float(np.mean(there)) if there else None,
+            "n": len(there),
+            "undefined": len(means) - len(there),
+            "values": tuple(None if np.isnan(value) else value for value in own),
+            "runs": tuple((x.folder.name, y.folder.name) for (x, y), _, _ in both),
+            "comparisons": sum(len(one.texts) for one in found),
+            "other_class": sum(one.other_class for one in found),
+        }
+        rows.append((row, means))
+    return rows
+
+
+def _mean(values: Iterable[float]) -> float:
+    """Of those that are there; NaN if none is."""
+    there = [value for value in values if not np.isnan(value)]
+    return float(np.mean(there)) if there else np.nan
+
+
 # -- tests --------------------------------------------------------------------------------------------------
 
 
@@ -244,100 +302,5 @@ def _per_text(runs: Sequence[_Run], key: Key) -> dict[str, float]:
     texts = dict.fromkeys(text for run in runs for text in run.values.get(key, ()))
     found = {}
     for text in texts:
-        own = [run.values[key].get(text, np.nan) for run in runs if key in run.values]
-        own = [value for value in own if not np.isnan(value)]
-        found[text] = float(np.mean(own)) if own else np.nan
+        found[text] = _mean(run.values[key].get(text, np.nan) for run in runs if key in run.values)
     return found
-
-
-# -- as text, CSV and LaTeX ---------------------------------------------------------------------------------
-
-
-def to_text(table: Table) -> str:
-    """A block per corpus and metric, a line per method, a column per model; * marks a difference to the first."""
-    lines = []
-    for (corpus, metric), rows in _blocks(table):
-        cells = [["", *table.models], *([method or "(model)", *shown] for method, shown in rows)]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-        lines += [f"{corpus}: {metric}"]
-        for row in cells:
-            lines.append("  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        lines.append("")
-    if any(test.p_holm < ALPHA for test in _to_first(table)):
-        lines.append(f"* differs from {table.models[0]} (rank sum, Holm over the block, p < {ALPHA}).")
-    return "\n".join([*lines, *table.notes]).rstrip() + "\n"
-
-
-def to_csv(table: Table) -> str:
-    """A line per figure, beside it its test against the first model."""
-    tests = {(t.corpus, t.metric, t.method, t.b): t for t in _to_first(table)}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    figure = ("corpus", "metric", "method", "model", "mean", "low", "high", "unit", "n", "undefined")
-    test = ("difference", "p_rank_sum", "p_holm", "p_t", "p_paired", "effect")
-    writer.writerow([*figure, "values", *(f"{name}_to_first" for name in test)])
-    for e in table.entries:
-        found = tests.get((e.corpus, e.metric, e.method, e.model))
-        turned = ("difference", "effect")  # a test is of the first model against another; here the line is the other's
-        tested = [
-            None if found is None else -getattr(found, name) if name in turned else getattr(found, name)
-            for name in test
-        ]
-        writer.writerow([*(getattr(e, n) for n in figure), " ".join(map(str, e.values)), *tested])
-    return text.getvalue()
-
-
-def to_latex(table: Table) -> str:
-    """A booktabs table per corpus: a line per metric and method, a column per model."""
-    lines = []
-    for corpus in dict.fromkeys(e.corpus for e in table.entries):
-        blocks = [(metric, rows) for (name, metric), rows in _blocks(table) if name == corpus]
-        lines += [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_tex(corpus)}: means with 95\% intervals; $^*$ differs from {_tex(table.models[0])}.}}",
-            rf"\begin{{tabular}}{{ll{'r' * len(table.models)}}}",
-            r"\toprule",
-            " & ".join(["metric", "method", *map(_tex, table.models)]) + r" \\",
-        ]
-        for metric, rows in blocks:
-            lines.append(r"\midrule")
-            for number, (method, shown) in enumerate(rows):
-                cells = [_tex(metric) if number == 0 else "", _tex(method), *map(_tex, shown)]
-                lines.append(" & ".join(cells) + r" \\")
-        lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
-    return "\n".join([*lines, *(f"% {note}" for note in table.notes)]).rstrip() + "\n"
-
-
-def _blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list[str]]]]]:
-    """(corpus, metric) and its lines: method and what is shown for each model."""
-    differs = {(t.corpus, t.metric, t.method, t.b) for t in _to_first(table) if t.p_holm < ALPHA}
-    own = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
-    for corpus, metric in dict.fromkeys((e.corpus, e.metric) for e in table.entries):
-        methods = dict.fromkeys(e.method for e in table.entries if (e.corpus, e.metric) == (corpus, metric))
-        rows = []
-        for method in methods:
-            keys = [(corpus, metric, method, model) for model in table.models]
-            rows.append((method, [_shown(own.get(key)) + ("*" if key in differs else "") for key in keys]))
-        yield (corpus, metric), rows
-
-
-def _to_first(table: Table) -> list[Test]:
-    return [test for test in table.tests if test.a == table.models[0]]
-
-
-def _shown(entry: Entry | None) -> str:
-    if entry is None:
-        return "-"
-    if entry.mean is None:
-        return "undefined"
-    if entry.low is not None:
-        return f"{entry.mean:.3f} [{entry.low:.3f}, {entry.high:.3f}]"
-    if len(entry.values) > 1:
-        return f"{entry.mean:.3f} ({' '.join(f'{value:.3f}' for value in entry.values)})"
-    return f"{entry.mean:.3f}"
-
-
-def _tex(text: str) -> str:
-    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", r"\textbackslash "))
-    return escaped.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ").replace("*", "$^*$")
