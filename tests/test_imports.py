@@ -27,12 +27,19 @@ LEVELS = [
         "evaluate",
         "attribute",
         "status",
+        "task",
+        "constrained",
+        "rationale",
+        "checklist",
+        "collator",
     },
-    {"grid", "statistics", "diagnosticity", "ranking", "summary", "compare", "report"},
-    {"audit", "roar", "fresh", "demo"},
-    {"cli", "cli_audit", "cli_data", "cli_demo", "cli_explain", "cli_group", "cli_list", "cli_train", "__main__"},
+    {"grid", "cell", "bounds", "statistics", "diagnosticity", "ranking", "summary", "compare", "report"},
+    {"audit", "roar", "fresh", "fresh_table", "demo", "search", "pos", "robustness", "attack", "trainer"},
+    {"recipe", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}
+# The command line stands above everything: cli.py and a cli_*.py per group of verbs.
+LEVEL |= {path.stem: len(LEVELS) - 1 for path in ROOT.glob("cli*.py")}
 
 
 def part(path: Path) -> str:

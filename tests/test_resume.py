@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from guided import guided
 from toy import small_model, toy
 from veridical import store
 from veridical.config import TrainConfig
@@ -24,8 +25,19 @@ CONFIG = TrainConfig(epochs=3, batch=8, lr=2e-3, head_lr=2e-3, select="loss", pa
 KILLS = 8
 
 
-def run(model: str, folder: Path) -> Run:
-    return train(toy(), model, config=CONFIG, seed=7, out=folder, save_steps=3, progress=False)
+# Plain cross-entropy; and a term that differentiates a gradient, under a bound, so that there is a multiplier too.
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": {"data": toy()},
+    "bounded": {
+        "data": guided(),
+        "objective": "explanation:method=input_x_gradient",
+        "bound": "explanation=0.2+9",
+    },
+}
+
+
+def run(model: str, folder: Path, kind: str = "plain") -> Run:
+    return train(**KINDS[kind], model=model, config=CONFIG, seed=7, out=folder, save_steps=3, progress=False)
 
 
 def result(folder: Path) -> dict[str, Any]:
@@ -47,10 +59,11 @@ class Killed(BaseException):
     """Stands for SIGKILL where the test must live on."""
 
 
-def test_killed_before_any_write_takes_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_before_any_write_takes_effect(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Every rename in turn is the one that no longer happens; nothing is tidied up, as after kill -9."""
     model = small_model(tmp_path / "model")
-    run(model, tmp_path / "whole")
+    run(model, tmp_path / "whole", kind)
     expected = result(tmp_path / "whole")
     rename, calls = os.replace, [0]
 
@@ -71,11 +84,11 @@ def test_killed_before_any_write_takes_effect(tmp_path: Path, monkeypatch: pytes
             patch.setattr(store.os, "replace", dies(fatal))
             patch.setattr(store, "remove", lambda path: None)
             try:
-                run(model, folder)
+                run(model, folder, kind)
                 break  # it never came to a rename of that number
             except Killed:
                 leftovers += any(path.name.startswith(store.TEMPORARY) for path in folder.rglob("*"))
-        run(model, folder)
+        run(model, folder, kind)
         assert result(folder) == expected, f"killed at write {fatal}"
         fatal += 1
     assert fatal > 12
@@ -83,14 +96,39 @@ def test_killed_before_any_write_takes_effect(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_random_moments(tmp_path: Path):
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_at_random_moments(kind: str, tmp_path: Path):
     model = small_model(tmp_path / "model")
-    done = subprocess.run([sys.executable, __file__, model, str(tmp_path)], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, __file__, model, str(tmp_path), kind]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     moments = [int(line) for line in done.stdout.split()]
     assert len(moments) >= KILLS // 2
     assert len(set(moments)) > 2  # at different points of the training
-    assert result(tmp_path / "killed") == result(tmp_path / "whole")
+    whole = result(tmp_path / "whole")
+    assert result(tmp_path / "killed") == whole
+    steps = [row for row in whole["log"] if "loss" in row]
+    assert (len({row.get("explanation.multiplier") for row in steps}) > 5) is (kind == "bounded")
+
+
+def test_a_failed_run_is_resumed_to_the_same_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    model = small_model(tmp_path / "model")
+    monkeypatch.setitem(KINDS, "failing", {**KINDS["bounded"], "bound": "explanation=1e-9"})
+    whole = run(model, tmp_path / "whole", "failing")
+    assert whole.failed
+    write = store.write_json
+
+    def dies(path: Any, value: Any) -> None:
+        if Path(path).name == "scores.json":
+            raise Killed
+        write(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "write_json", dies)
+        with pytest.raises(Killed):
+            run(model, tmp_path / "killed", "failing")
+    killed = run(model, tmp_path / "killed", "failing")
+    assert (killed.failed, killed.epochs) == (whole.failed, whole.epochs)
 
 
 def test_a_run_goes_on_with_the_threads_it_was_begun_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -142,12 +180,12 @@ def rows(folder: Path) -> int:
     return len(store.read_jsonl(log)) if log.exists() else 0
 
 
-def attempt(model: str, folder: Path, until: int | None, after: float = 0.0) -> bool:
+def attempt(model: str, folder: Path, kind: str, until: int | None, after: float = 0.0) -> bool:
     """Train in a process of its own, killed soon after its log has so many rows; whether it ended well."""
     child = os.fork()
     if child == 0:
         try:
-            run(model, folder)
+            run(model, folder, kind)
         finally:
             os._exit(0 if (folder / "scores.json").exists() else 1)
     if until is not None:
@@ -158,7 +196,7 @@ def attempt(model: str, folder: Path, until: int | None, after: float = 0.0) -> 
     return os.waitpid(child, 0)[1] == 0
 
 
-def main(model: str, folder: Path) -> None:
+def main(model: str, folder: Path, kind: str) -> None:
     """One undisturbed run, then one that is killed again and again; prints the rows of its log at each kill.
 
     It forks, so that importing torch is paid for once, and does nothing itself, so that forking is safe.
@@ -166,16 +204,16 @@ def main(model: str, folder: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    if not attempt(model, folder / "whole", None):
+    if not attempt(model, folder / "whole", kind, None):
         sys.exit("the undisturbed run failed")
     moments = random.Random(0)
     for until in sorted(moments.sample(range(rows(folder / "whole")), KILLS)):
-        if attempt(model, folder / "killed", until, after=moments.uniform(0, 0.03)):
+        if attempt(model, folder / "killed", kind, until, after=moments.uniform(0, 0.03)):
             break
         print(rows(folder / "killed"))
-    if not attempt(model, folder / "killed", None):
+    if not attempt(model, folder / "killed", kind, None):
         sys.exit("the killed run failed when it was left alone")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

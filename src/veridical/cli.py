@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from veridical import cli_audit, cli_data
+from veridical import cli_audit, cli_data, cli_fresh, cli_pos, cli_robustness
 from veridical.cli_group import Json, Number, PlainGroup, say
+from veridical.cli_search import ByMethods, ByTexts, Searched, Selected
 
 app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.add_typer(cli_data.app, name="data")
@@ -76,7 +77,15 @@ def train(
         list[str] | None,
         typer.Option("--set", help="A setting: train.lr=3e-5, train.epochs=5. May be repeated."),
     ] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file with these options and a table [train].")] = None,
+    bound: Annotated[
+        str | None,
+        typer.Option(help="Hold a term below a value instead: TERM=0.035, TERM=TRAIN+DEV, or TERM=search."),
+    ] = None,
+    search: Searched = None,
+    select: Selected = None,
+    search_method: ByMethods = None,
+    search_texts: ByTexts = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with these options and a table \\[train].")] = None,
     as_json: Json = False,
 ) -> None:
     """Train a classifier, or go on with an interrupted run.
@@ -85,28 +94,21 @@ def train(
 
     Example: veridical train --data hutto/movies --model minilm --seed 0,1,2 --set train.epochs=4
     """
-    from veridical.cli_train import print_runs
+    from veridical.cli_search import print_search, search_job
+    from veridical.cli_train import print_runs, run_job
     from veridical.config import train_job
 
-    given = {"data": data, "model": model, "objective": objective, "limit": limit, "out": out}
+    given = {"data": data, "model": model, "objective": objective, "limit": limit, "bound": bound, "out": out}
     flags = [f"{name}={value}" for name, value in given.items() if value is not None]
     if seed is not None:
         flags.append(f"seeds={'+'.join(part.strip() for part in seed.split(','))}")
     job = train_job(config, [*(settings or ()), *flags])
-    from veridical.train import train, train_seeds
-
-    same: dict[str, Any] = {
-        "objective": job.objective,
-        "config": job.train,
-        "limit": job.limit,
-        "out": job.out,
-    }
-    same["progress"] = False if as_json else None
-    if len(job.seeds) == 1:
-        runs = [train(job.data, job.model, seed=job.seeds[0], **same)]
+    progress = False if as_json else None
+    found = search_job(job, search, select=select, methods=search_method, texts=search_texts, progress=progress)
+    if found is not None:
+        print_search(found, as_json)
     else:
-        runs = train_seeds(job.data, job.model, seeds=job.seeds, **same)
-    print_runs(runs, as_json)
+        print_runs(run_job(job, progress=progress), as_json)
 
 
 @app.command()
@@ -192,7 +194,16 @@ def list_(
         print_entries(found)
 
 
-for verb in (cli_audit.evaluate, cli_audit.audit, cli_audit.compare, cli_audit.report):
+for verb in (
+    cli_audit.evaluate,
+    cli_audit.audit,
+    cli_audit.compare,
+    cli_audit.report,
+    cli_fresh.fresh,
+    cli_robustness.robustness,
+    cli_robustness.attack,
+    cli_pos.pos,
+):
     app.command()(verb)
 
 

@@ -17,7 +17,8 @@ from veridical.registry import read
 
 T = TypeVar("T")
 
-Select = Literal["macro_f1", "accuracy", "auroc", "loss", "calibration_error", "last"]
+# loss is cross-entropy; objective is the whole sum, terms included.
+Select = Literal["macro_f1", "accuracy", "auroc", "loss", "calibration_error", "objective", "last"]
 
 
 def _insist(holds: bool, key: str, value: Any, allowed: str) -> None:
@@ -71,9 +72,10 @@ BILSTM = TrainConfig(
 )
 
 
-def defaults(model: str) -> TrainConfig:
-    """The settings a model is trained with unless told otherwise."""
-    return BILSTM if model.partition(":")[0] == "bilstm" else TrainConfig()
+def defaults(model: str, bound: str | None = None) -> TrainConfig:
+    """The settings a model is trained with unless told otherwise; under a bound the lowest dev loss is kept."""
+    own = BILSTM if model.partition(":")[0] == "bilstm" else TrainConfig()
+    return dataclasses.replace(own, select="loss") if bound else own
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class TrainJob:
     data: str = "hutto/movies"
     model: str = "minilm"
     objective: str = "cross_entropy"
+    bound: str | None = None  # TERM=VALUE: see constrained.py; TERM=search: found first
     seeds: tuple[int, ...] = (0,)
     limit: int | None = None
     out: str | None = None  # none: runs/<data>/<model>/<objective>-seed0-<hash>
@@ -92,7 +95,8 @@ class TrainJob:
 def train_job(path: str | Path | None = None, overrides: Iterable[str] = ()) -> TrainJob:
     """A job from a TOML file and overrides `key=value`, its [train] table on top of its model's defaults."""
     table = merge(read_toml(path) if path is not None else {}, overrides)
-    return build(TrainJob, table, base=TrainJob(train=defaults(str(table.get("model", TrainJob().model)))))
+    model, bound = str(table.get("model", TrainJob().model)), read(table.get("bound"), str | None, "bound")
+    return build(TrainJob, table, base=TrainJob(train=defaults(model, bound)))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -24,29 +24,34 @@ from accelerate import Accelerator
 
 from veridical import store
 from veridical.config import TrainConfig, defaults
+from veridical.constrained import constrain
+from veridical.constrained import label as bound_label
 from veridical.data import load_data
 from veridical.errors import InputError
-from veridical.loop import BEST, CHECKPOINT, State, Task, ask_all, fit
+from veridical.loop import BEST, CHECKPOINT, State, failure, fit
 from veridical.model.load import create
-from veridical.records import Dataset, Example
+from veridical.records import Answers, Dataset, Example
 from veridical.scores import BINS, Scores, score, targets
+from veridical.task import Task, ask_all, measure
 from veridical.term import label as objective_label
 from veridical.term import objective as read_objective
+from veridical.term import ready
 
 SCORES = "scores.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished training run."""
+    """A finished training run. One that failed (no epoch kept the bound) has neither scores nor a model."""
 
     folder: Path
     seed: int
-    scores: Mapping[str, Scores]  # split -> macro_f1, accuracy, auroc, loss, calibration_error
+    scores: Mapping[str, Scores]  # split -> macro_f1, accuracy, auroc, loss, calibration_error; terms, but on train
     epochs: int  # run
-    best_epoch: int  # kept
+    best_epoch: int  # kept; 0: none
     seconds: float
     cut: Mapping[str, Mapping[str, int]]  # split -> texts that were too long, and the tokens they lost
+    failed: str = ""  # why nothing was kept
 
 
 def train(
@@ -54,6 +59,7 @@ def train(
     model: str = "minilm",
     *,
     objective: str = "cross_entropy",
+    bound: str | None = None,
     seed: int = 0,
     config: TrainConfig | None = None,
     limit: int | None = None,
@@ -64,19 +70,24 @@ def train(
     """Train a classifier, or go on with a run that was interrupted; a finished run is returned at once.
 
     `model` is an encoder or classifier to start from (`minilm`, `minilm:layers=3`, a folder, a hub id) or
-    `bilstm`; without `config` it is trained with its own defaults. The run goes to the folder `out`, or to
-    `runs/<data>/<model>/<objective>-seed0-<hash>`. Killed at any moment, the same call resumes it to the same
-    result; a checkpoint is written after every epoch and every `save_steps` steps. Under `accelerate launch`
-    the processes share every batch.
+    `bilstm`; without `config` it is trained with its own defaults. `bound` holds a term below a value
+    (`explanation=0.035+0.031`: constrained.py); such a run may fail, which `Run.failed` says. The run goes to the
+    folder `out`, or to `runs/<data>/<model>/<objective>-seed0-<hash>`. Killed at any moment, the same call resumes
+    it to the same result; a checkpoint is written after every epoch and every `save_steps` steps. Under
+    `accelerate launch` the processes share every batch.
     """
-    config, chosen = config or defaults(model), read_objective(objective)
+    config = config or defaults(model, bound)
+    chosen, bounds = constrain(read_objective(objective), bound)
     if save_steps < 1:
         raise InputError(f"save_steps is {save_steps}; it must be at least 1.")
     dataset = _dataset(data, limit)
-    _check(dataset, config)
+    _check(dataset, config, bounded=bool(bounds))
     name = objective_label(chosen)
     about = {"name": dataset.name, "limit": limit, "hash": _fingerprint(dataset)}
     spec = {"data": about, "model": model, "objective": name, "seed": seed, "train": config}
+    if bounds:
+        spec["bound"] = bound_label(bounds)
+        name = f"{name}-{spec['bound']}"
     named = store.run_folder("runs", data=dataset.name, model=model, objective=name, seed=seed, spec=spec)
     folder = named if out is None else Path(out)
     store.claim(folder, spec)
@@ -102,7 +113,8 @@ def train(
             for split, examples in held.items()
             if all(e.label is not None for e in examples)
         }
-        task = Task(clf, chosen, config, seed, encoded, gold, folder, save_steps, accelerator)
+        terms = ready(chosen, clf, encoded["train"], gold["train"])
+        task = Task(clf, terms, bounds, config, seed, encoded, gold, folder, save_steps, accelerator)
         _finish(task, fit(task, progress))
     return read_run(folder)
 
@@ -127,7 +139,7 @@ def read_run(folder: str | Path) -> Run:
         raise InputError(f"{folder} is not a finished run (it has no {SCORES}); train it to its end first.")
     spec, held = store.read_json(folder / "spec.json"), store.read_json(folder / SCORES)
     kept = {key: held[key] for key in ("scores", "epochs", "best_epoch", "seconds", "cut")}
-    return Run(folder=folder, seed=spec["seed"], **kept)
+    return Run(folder=folder, seed=spec["seed"], failed=held.get("failed", ""), **kept)
 
 
 def _begin(folder: Path, spec: Any, accelerator: Accelerator, threads: int, seed: int) -> None:
@@ -153,7 +165,35 @@ def _own_threads_and_random_numbers(threads: int, device: torch.device) -> Itera
 
 def _finish(task: Task, state: State) -> None:
     """Write what a finished run holds, `scores.json` last, and drop what only resuming needed."""
-    answers = {split: ask_all(task, split) for split in task.encoded}
+    record = {
+        "scores": _keep(task, state) if state.eligible else {},
+        "epochs": state.epoch,
+        "best_epoch": state.best_epoch if state.eligible else 0,
+        "steps": state.step,
+        "seconds": state.seconds,
+        "cut": task.cut,
+        "labels": task.clf.labels,
+        "calibration_bins": BINS,
+    }
+    if task.accelerator.is_main_process:
+        if not state.eligible:
+            record["failed"] = failure(task)
+        store.write_json(task.folder / SCORES, record)
+        _drop_checkpoints(task.folder)
+    task.accelerator.wait_for_everyone()
+
+
+def _keep(task: Task, state: State) -> dict[str, Scores]:
+    """Write the model and its predictions; returns the scores of every split that has labels."""
+    answers: dict[str, Answers] = {}
+    scores: dict[str, Scores] = {}
+    for split in task.encoded:
+        if split == "train" or split not in task.gold:  # what the terms are on train, the log says
+            answers[split] = ask_all(task, split)
+            if split in task.gold:
+                scores[split] = score(answers[split], task.gold[split], task.clf.kind)
+        else:
+            answers[split], scores[split] = measure(task, split, state.epoch)
     if task.accelerator.is_main_process:
         with store.replacing(task.folder / "model") as temporary:
             task.clf.save(temporary)
@@ -167,19 +207,7 @@ def _finish(task: Task, state: State) -> None:
                 "probabilities": [row for each in answers.values() for row in each.probabilities.tolist()],
             },
         )
-        record = {
-            "scores": {split: score(answers[split], gold, task.clf.kind) for split, gold in task.gold.items()},
-            "epochs": state.epoch,
-            "best_epoch": state.best_epoch,
-            "steps": state.step,
-            "seconds": state.seconds,
-            "cut": task.cut,
-            "labels": task.clf.labels,
-            "calibration_bins": BINS,
-        }
-        store.write_json(task.folder / SCORES, record)
-        _drop_checkpoints(task.folder)
-    task.accelerator.wait_for_everyone()
+    return scores
 
 
 def _drop_checkpoints(folder: Path) -> None:
@@ -211,11 +239,13 @@ def _fingerprint(dataset: Dataset) -> str:
     return store.stable_hash([dataset.labels, dataset.multilabel, rows])
 
 
-def _check(dataset: Dataset, config: TrainConfig) -> None:
+def _check(dataset: Dataset, config: TrainConfig, *, bounded: bool) -> None:
     if not dataset.splits.get("train"):
         raise InputError(
             f"{dataset.name} has no train split (has {', '.join(dataset.splits) or 'none'}); use other data."
         )
+    if bounded and config.select == "last":
+        raise InputError("Under a bound the kept epoch is chosen on dev; set select=loss, not last.")
     needed = ["train"] if config.select == "last" else ["train", "dev"]
     if not dataset.splits.get(needed[-1]):
         raise InputError(

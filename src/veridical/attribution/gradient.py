@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 
 from veridical.attribution import method
+from veridical.errors import InputError
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 from veridical.records import Batch
@@ -19,12 +20,20 @@ def embedding_gradient(clf: Classifier, batch: Batch, target: Target, edit=leaf)
 
 @method("gradient", needs=("gradient",), signed=False, differentiable=True)
 def gradient(
-    clf: Classifier, batch: Batch, target: Target, *, over: Literal["embedding", "vocabulary"] = "embedding"
+    clf: Classifier,
+    batch: Batch,
+    target: Target,
+    *,
+    over: Literal["embedding", "vocabulary"] = "embedding",
+    aggregate: Literal["l2", "mean"] = "l2",
 ) -> torch.Tensor:
     """L2 norm of the gradient of the explained logit by a token's word vector.
 
     `over=vocabulary` takes the norm over the one-hot vocabulary instead, |E g| (Recursive ROAR, eq. 1).
+    `aggregate=mean` is the size of the mean entry instead of the norm (REGEX, table 10).
     """
+    if over == "vocabulary" and aggregate == "mean":
+        raise InputError("aggregate=mean is of the word vector's entries; leave over=vocabulary out beside it.")
     _, gradient = embedding_gradient(clf, batch, target)
     if over == "vocabulary":
         # |E g|^2 = g' (E'E) g: a D x D matrix instead of V numbers for every token.
@@ -33,4 +42,4 @@ def gradient(
         exact = gradient.double()
         squared = torch.einsum("btd,de,bte->bt", exact, gram, exact)
         return squared.clamp_min(0).sqrt().to(gradient.dtype)
-    return gradient.norm(dim=-1)
+    return gradient.mean(-1).abs() if aggregate == "mean" else gradient.norm(dim=-1)

@@ -162,20 +162,28 @@ class Classifier:
             self.model.set_attn_implementation(before)
 
     @contextmanager
-    def at_rest(self) -> Iterator[None]:
-        """Dropout off and parameters frozen inside, so that a backward pass computes input gradients only."""
+    def still(self) -> Iterator[None]:
+        """Dropout off inside; parameters train as they did."""
         mode = [(module, module.training) for module in self.model.modules()]
-        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         self.model.eval()
-        for parameter in trainable:
-            parameter.requires_grad_(False)
         try:
             yield
         finally:
-            for parameter in trainable:
-                parameter.requires_grad_(True)
             for module, training in mode:
                 module.training = training
+
+    @contextmanager
+    def at_rest(self) -> Iterator[None]:
+        """Dropout off and parameters frozen inside, so that a backward pass computes input gradients only."""
+        trainable = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        with self.still():
+            for parameter in trainable:
+                parameter.requires_grad_(False)
+            try:
+                yield
+            finally:
+                for parameter in trainable:
+                    parameter.requires_grad_(True)
 
     def save(self, folder: str | Path) -> None:
         """A folder that `veridical.load` and the Auto classes read: safetensors, configuration, tokenizer."""

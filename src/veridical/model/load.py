@@ -138,7 +138,7 @@ def _folder(source: str) -> str:
     if path.is_dir() and not (path / "config.json").exists():
         raise InputError(
             f"The folder {source!r} holds no model (no config.json, nor model/config.json as in a finished run); "
-            "name a run folder whose training has ended."
+            "name a run folder whose training has ended and did not fail."
         )
     if not path.exists() and not HUB_ID.fullmatch(source):
         raise InputError(

@@ -1,0 +1,87 @@
+"""The search for a bound: how low does a term get when nothing else is minimised?
+
+Explanation regularisation, appendix H: the term alone is trained for with three seeds. The bound of the dev loss is
+the mean over seeds of its lowest epoch; that of the train loss is 1.5 times the same of the train loss (the mean over
+an epoch's steps, dropout on). Every run is an ordinary one, resumed and reused like any other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from veridical import store
+from veridical.config import TrainConfig, defaults
+from veridical.constrained import constrain, read_bounds
+from veridical.errors import InputError
+from veridical.records import Dataset
+from veridical.term import objective as read_objective
+from veridical.train import Run, train_seeds
+
+SEEDS = (0, 1, 2)
+LOOSER = 1.5  # the train bound, in units of the lowest train loss
+SEARCH = "search"  # what stands in place of a bound's value
+
+
+def is_searched(bound: str | None) -> bool:
+    """Whether a spec leaves a bound to be found."""
+    return any(value.partition(":")[0] == SEARCH for _, value in read_bounds(bound))
+
+
+def search(
+    data: str | Dataset,
+    model: str = "minilm",
+    *,
+    bound: str,
+    objective: str = "cross_entropy",
+    seeds: Sequence[int] = SEEDS,
+    config: TrainConfig | None = None,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+) -> str:
+    """`explanation=search` with numbers in its place, for `train(..., bound=...)`. The runs of the search go to `out`,
+    or where runs go."""
+    if not seeds:
+        raise InputError("A bound is searched with at least one seed; give seeds=(0, 1, 2).")
+    alone = dataclasses.replace(config or defaults(model), select="objective")
+    asked = read_bounds(bound)
+    chosen, _ = constrain(read_objective(objective), ",".join(f"{name}={_unsearched(value)}" for name, value in asked))
+    found = []
+    for name, value in asked:
+        head, _, options = value.partition(":")
+        if head == SEARCH:
+            own = next(one for one in chosen if one.name == name)
+            spec = f"cross_entropy:weight=0,{own.label}"
+            folder = None if out is None else Path(out) / name
+            runs = train_seeds(
+                data, model, objective=spec, seeds=seeds, config=alone, limit=limit, out=folder, progress=progress
+            )
+            train, dev = (sum(lows) / len(lows) for lows in zip(*(lowest(run, name) for run in runs), strict=True))
+            head = f"{LOOSER * train:.4g}+{dev:.4g}"
+        found.append(f"{name}={head}:{options}" if options else f"{name}={head}")
+    return ",".join(found)
+
+
+def _unsearched(value: str) -> str:
+    """Some number where one is to be found, so that all else can be checked before the search."""
+    head, colon, options = value.partition(":")
+    return f"{'1' if head == SEARCH else head}{colon}{options}"
+
+
+def lowest(run: Run, name: str) -> tuple[float, float]:
+    """A term's lowest train and dev loss over the epochs of a run."""
+    rows = store.read_jsonl(run.folder / "train.jsonl")
+    epochs = groupby((row for row in rows if "loss" in row), key=lambda row: row["epoch"])
+    train = [_mean(row[name] for row in steps if row[name] is not None) for _, steps in epochs]
+    dev = [row["dev"][name] for row in rows if "dev" in row]
+    if None in dev:
+        raise InputError(f"Term {name!r} says nothing of the dev split, so no bound can be found; use other data.")
+    return min(train), min(dev)
+
+
+def _mean(values: Iterable[float]) -> float:
+    held = list(values)
+    return sum(held) / len(held) if held else float("inf")
