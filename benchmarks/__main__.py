@@ -5,7 +5,19 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PARTS = ("startup", "memory", "budgets", "explain", "overhead", "audit", "growth", "sanity", "decompose")
+PARTS = (
+    "startup",
+    "memory",
+    "budgets",
+    "explain",
+    "overhead",
+    "audit",
+    "growth",
+    "sanity",
+    "decompose",
+    "objectives",
+    "regex_guides",
+)
 
 if __name__ == "__main__":
     if len(sys.argv) > 1 and sys.argv[1] not in PARTS:

@@ -65,7 +65,7 @@ def child(size: str, method: str, length: int, repeats: int, threads: int) -> di
             clf.model(ids)
 
     def unit() -> tuple[float, float]:
-        taken = [clock(plain) for _ in range(5)]
+        taken = [clock(plain) for _ in range(5 if length < 512 else 3)]
         return statistics.median(t[0] for t in taken), statistics.median(t[1] for t in taken)
 
     def run() -> None:
@@ -107,7 +107,8 @@ def needed(size: str, length: int) -> float:
 
 def lengths_of(size: str, method: str, longest: int) -> list[int]:
     limit = min(longest, 512 if (size, method) == ("base", ABSDOT) else 1024)  # its vectors alone would take 3.2 GB
-    return [length for length in LENGTHS if length <= limit]
+    some = (128, 512) if method in LINEAR[1:-1] else LENGTHS  # these differ in how one sum is shared out, no more
+    return [length for length in some if length <= limit]
 
 
 def measure(size: str, methods: Sequence[str], longest: int, threads: int) -> list[dict[str, Any]]:
@@ -115,7 +116,7 @@ def measure(size: str, methods: Sequence[str], longest: int, threads: int) -> li
     for method in methods:
         for length in lengths_of(size, method, longest):
             slow = method == ABSDOT
-            repeats = 1 if slow and length > 128 else 3
+            repeats = 1 if slow and length > 128 else 3 if length < 1024 else 2
             command = [sys.executable, "-m", "benchmarks.decompose", "--child", method, "--size", size]
             command += ["--length", str(length), "--repeats", str(repeats), "--threads", str(threads)]
             done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)

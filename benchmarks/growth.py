@@ -20,7 +20,7 @@ from benchmarks.subject import arguments, forward_pass, mean_length, subject, tr
 from benchmarks.timing import clock
 from veridical.audit import QUICK_METHODS, QUICK_METRICS
 
-COUNTS = (16, 32, 64, 128)
+COUNTS = (100, 300, 1000)
 
 
 def child(model: str, count: int, full: bool, threads: int, budget: int) -> dict[str, float]:
