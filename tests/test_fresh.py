@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
+import shlex
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -21,13 +23,16 @@ import veridical
 from tiny import tiny
 from toy import small_model, toy
 from veridical import cli_fresh, store
+from veridical.attribution import methods
 from veridical.cli_group import PlainGroup
-from veridical.config import TrainConfig
+from veridical.config import TrainConfig, build, merge
+from veridical.data import datasets
 from veridical.errors import InputError
 from veridical.fresh import Fresh, fresh
 from veridical.fresh_table import FULL, RANDOM, tabulate
 from veridical.rationale import extract, only, rationale_of
 from veridical.records import Attribution, Dataset, Encoded, Example
+from veridical.term import objective
 from veridical.text import words_of
 
 GOLDEN = {case["name"]: case for case in json.loads((Path(__file__).parent / "golden/metrics.json").read_text())}
@@ -335,6 +340,24 @@ def test_texts_too_long_to_explain_whole_are_counted(model: str, tmp_path: Path)
         found = fresh(data, model, config=replace(CONFIG, epochs=1), out=tmp_path / "job", progress=False)
     assert found.summary["cut"]["test"] == 1
     assert "1 of 5 texts of test are longer than the model reads" in str(found)
+
+
+def test_the_commands_on_the_page_name_what_exists():
+    page = (Path(__file__).parent.parent / "docs" / "fresh.md").read_text(encoding="utf-8")
+    commands = [
+        shlex.split(line.replace("\\\n", " ")) for line in re.findall(r"veridical fresh (--(?:[^`]|\n)+)", page)
+    ]
+    assert len(commands) == 3
+    for words in commands:
+        given = list(zip(words[::2], words[1::2], strict=True))
+        for option, value in given:
+            if option == "--method":
+                methods.choose_all(value)
+            elif option == "--objective":
+                objective(value)
+            elif option in ("--data", "--ood"):
+                assert all(name in datasets for name in value.split(","))
+        build(TrainConfig, merge({}, [v for o, v in given if o == "--set"]).get("train", {}))
 
 
 # -- the command line ---------------------------------------------------------------------------------------

@@ -429,6 +429,15 @@ def test_a_new_model_from_model_init_is_followed(tmp_path: Path):
     assert ours.model.config._attn_implementation == "eager"
 
 
+def test_a_checkpoint_is_gone_on_from(tmp_path: Path):
+    args = {"save_strategy": "epoch"}
+    whole = trained(tmp_path / "whole", objective="saloss:weight=0.1", args=args)
+    part = trainer(tmp_path / "part", objective="saloss:weight=0.1", args=args)
+    part.train(resume_from_checkpoint=str(tmp_path / "whole" / "checkpoint-4"))
+    assert curve(part, "saloss") == curve(whole, "saloss")  # the log comes with the checkpoint
+    same(part, whole)
+
+
 def test_the_saved_model_is_an_ordinary_one(tmp_path: Path):
     ours = trainer(tmp_path / "out", objective="saloss:weight=0.1", args={"max_steps": 1})
     ours.train()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names for type checkers
     from veridical.alignment import to_attributions as to_attributions
+    from veridical.attack import attack as attack
     from veridical.attribute import attribute as attribute
     from veridical.audit import Audit as Audit
     from veridical.audit import audit as audit
@@ -24,15 +25,21 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.exchange import write_explanations as write_explanations
     from veridical.explain import explain as explain
     from veridical.explanation import Explanation as Explanation
+    from veridical.fresh import Fresh as Fresh
+    from veridical.fresh import fresh as fresh
     from veridical.model.classifier import Classifier as Classifier
     from veridical.model.load import load as load
+    from veridical.pos import pos as pos
     from veridical.records import Attribution as Attribution
     from veridical.records import Cost as Cost
     from veridical.records import Dataset as Dataset
     from veridical.records import Example as Example
+    from veridical.robustness import robustness as robustness
+    from veridical.search import search as search
     from veridical.status import status as status
     from veridical.train import Run as Run
     from veridical.train import train as train
+    from veridical.trainer import VeridicalTrainer as VeridicalTrainer
 
     __version__: str
 
@@ -45,16 +52,23 @@ _HOME = {
     "Evaluation": "evaluate",
     "Example": "records",
     "Explanation": "explanation",
+    "Fresh": "fresh",
     "InputError": "errors",
     "Run": "train",
     "TrainConfig": "config",
+    "VeridicalTrainer": "trainer",
+    "attack": "attack",
     "attribute": "attribute",
     "audit": "audit",
     "evaluate": "evaluate",
     "explain": "explain",
+    "fresh": "fresh",
     "load": "model.load",
     "load_data": "data",
+    "pos": "pos",
     "read_explanations": "exchange",
+    "robustness": "robustness",
+    "search": "search",
     "status": "status",
     "to_attributions": "alignment",
     "train": "train",

@@ -152,7 +152,7 @@ def fresh(
     log = Report("FRESH", len(supports), progress=progress)
     for number, one in enumerate(supports, 1):
         log.say(f"{number} of {len(supports)}: {one.objective}, seed {one.seed}")
-        for method, scores in _work(job, one, cut):
+        for method, scores in _work(job, one, cut, log):
             for split, found in scores.items():
                 corpus = job.data.name if split == HOME else split
                 values.setdefault((corpus, method, one.objective), {})[one.seed] = found
@@ -266,7 +266,7 @@ def _settings(job: _Job, limit: int | None) -> dict[str, Any]:
 F1s = Mapping[str, float | None]  # by split: the test split and the other corpora
 
 
-def _work(job: _Job, support: _Support, cut: dict[str, int]) -> Iterator[tuple[str, F1s]]:
+def _work(job: _Job, support: _Support, cut: dict[str, int], log: Report) -> Iterator[tuple[str, F1s]]:
     """Each method's name with its macro-F1 on every corpus, full text first."""
     scored = [split for split in job.data.splits if split not in ("train", "dev")]
     if support.given is None:
@@ -285,6 +285,7 @@ def _work(job: _Job, support: _Support, cut: dict[str, int]) -> Iterator[tuple[s
             for choice in missing:
                 _select(job, support, clf, choice, places[choice.label], report)
     for choice in job.methods:
+        log.say(f"rationales by {choice.label}, {support.objective}, seed {support.seed}")
         rationales = _read(job, places[choice.label], cut)
         place = places[choice.label] / "classifier"
         run = train(
@@ -355,7 +356,7 @@ def _read(job: _Job, place: Path, cut: dict[str, int]) -> Dataset:
 
 
 def _notes(job: _Job, cut: Mapping[str, int], dropped: Mapping[str, int]) -> tuple[str, ...]:
-    how = {"topk": "the highest scored words", "contiguous": "the span of words with the highest sum of scores"}
+    how = {"topk": "the highest scored ones", "contiguous": "the span of words with the highest sum of scores"}
     notes = [
         f"{FULL}: the support model on the whole texts. All others: a classifier that reads {job.ratio:.0%} of the "
         f"words, {how[job.extractor]}; {RANDOM} scores are the floor."

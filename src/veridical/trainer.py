@@ -227,7 +227,7 @@ class VeridicalTrainer(Trainer):
         loss = weights[BASE] * base
         self._note(BASE, base / divided / grown)
         for name, (own, figures) in found.items():
-            share = 1 / self._sizes[name] if self._sizes[name] else 0.0
+            share = world / self._sizes[name] if self._sizes[name] else 0.0
             loss = loss + weights[name] * grown * divided * share * own
             self._note(name, share * own)
             for key, figure in figures.items():
