@@ -124,3 +124,8 @@ def test_examples_without_a_rationale_are_not_asked_for_plausibility(clf):
     bare = [Example("x", "good film"), EXAMPLES[0]]
     found = veridical.evaluate(clf, bare, "attention", "auc")
     assert [c.example for c in found.cells] == ["e0"]
+
+
+def test_an_unknown_control_is_named():
+    with pytest.raises(InputError, match="'shuffled'; allowed: permutation, gaussian"):
+        veridical.evaluate(None, ["a text"], [], [], controls=["shuffled"])  # type: ignore[list-item]

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from torch.overrides import TorchFunctionMode
 from transformers import (
     AutoModelForSequenceClassification,
     BertConfig,
@@ -281,3 +282,15 @@ def _sentencepiece(
     core.decoder = decoders.Metaspace(replacement="\u2581", prepend_scheme="always")
     core.post_processor = _template(core)
     return _wrap(core, names, types=types)
+
+
+class Double(TorchFunctionMode):
+    """float64 throughout: DeBERTa's LayerNorm and ModernBERT's softmax go through float32 whatever the weights are."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.float:
+            return args[0].double()
+        wide = {torch.float32: torch.float64}
+        args = tuple(wide.get(a, a) if isinstance(a, torch.dtype) else a for a in args)
+        kwargs = {k: wide.get(v, v) if isinstance(v, torch.dtype) else v for k, v in (kwargs or {}).items()}
+        return func(*args, **kwargs)

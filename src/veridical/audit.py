@@ -9,7 +9,6 @@ with uncertainty, and write one page that says which explanation to believe.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -105,7 +104,7 @@ def audit(
     corpora = corpora_of(clf, data, ood, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
     settings = {"target": target, "split": split, "by": by, "level": level, "controls": list(controls), "seed": seed}
     folder = claim(out, clf, corpora, settings)
-    chosen, left_out = _supported(clf, corpora[0].examples[0], methods or _default_methods(quick), target)
+    chosen, left_out = supported(clf, corpora[0].examples[0], methods or _default_methods(quick), target)
     measures = _measures(metrics or _default_metrics(quick, corpora), by=by, level=level)
     found: dict[str, Evaluation] = {}
     facts = []
@@ -164,7 +163,7 @@ def claim(out: str | Path, clf: Classifier, corpora: Sequence[Corpus], settings:
     """The folder, if it is new or holds the same work on the same model and texts."""
     folder = Path(out)
     spec = {
-        "model": {"name": clf.name, "hash": _fingerprint(clf)},
+        "model": {"name": clf.name, "hash": clf.fingerprint()},
         "corpora": {c.name: store.stable_hash(c.examples) for c in corpora},
         **settings,
     }
@@ -221,15 +220,6 @@ def _texts(
     return tuple(relabel(chosen, data.labels, clf.labels))
 
 
-def _fingerprint(clf: Classifier) -> str:
-    """A hash of the weights: the same name may hold another model tomorrow."""
-    digest = hashlib.blake2b(digest_size=8)
-    for name, tensor in sorted(clf.model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
-
-
 def _default_methods(quick: bool) -> list[str]:
     return list(QUICK_METHODS) if quick else [method.name for method in all_methods]
 
@@ -254,7 +244,7 @@ def _measures(specs: str | Sequence[str], **settings: Any) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _supported(
+def supported(
     clf: Classifier, example: Example, specs: str | Sequence[str], target: str | int
 ) -> tuple[list[str], list[str]]:
     """The methods that work on this model, tried on one text, and why the others do not."""

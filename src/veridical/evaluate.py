@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -82,6 +82,10 @@ def evaluate(
     Gaussian draws), which is what diagnosticity compares with. `explanations` made elsewhere (`to_attributions`) are
     scored like ours. With `out` the work is stored there part by part and resumed.
     """
+    for control in controls:
+        if control not in get_args(Control):
+            allowed = ", ".join(get_args(Control))
+            raise InputError(f"controls has {control!r}; allowed: {allowed}.")
     clf = clf if isinstance(clf, Classifier) else load(clf)
     found = as_examples(examples)
     job = _Job(

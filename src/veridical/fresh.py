@@ -16,7 +16,6 @@ more methods, objectives or seeds add to what is there.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -217,7 +216,7 @@ def _supports(
         spec = Path(str(one)) / "spec.json"
         if spec.exists() and (about := store.read_json(spec)).get("objective"):
             name, own = about["objective"], [about["seed"]]
-        place = job.folder / f"{store.slug(name)}-{_fingerprint(clf)}"
+        place = job.folder / f"{store.slug(name)}-{clf.fingerprint()[:8]}"
         found += [_Support(name, seed, clf, place / f"seed{seed}") for seed in own]
     if not found:
         for spec in [objective] if isinstance(objective, str) else objective:
@@ -228,15 +227,6 @@ def _supports(
         if (a.objective, a.seed) == (b.objective, b.seed):
             raise InputError(f"{a.objective} with seed {a.seed} is named twice; name each once.")
     return found
-
-
-def _fingerprint(clf: Classifier) -> str:
-    """A hash of the weights: the same name may hold another model tomorrow."""
-    digest = hashlib.blake2b(digest_size=4)
-    for name, tensor in sorted(clf.model.state_dict().items()):
-        digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-    return digest.hexdigest()
 
 
 def _claim(job: _Job, limit: int | None) -> None:

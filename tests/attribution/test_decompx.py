@@ -13,12 +13,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForSequenceClassification, BertConfig
 
 import veridical
-from tiny import TEXTS, TRANSFORMERS, tiny
+from tiny import TEXTS, TRANSFORMERS, Double, tiny
 from veridical.attribution import decompx_classifier as by_class
 from veridical.errors import InputError
 from veridical.model import decompose as whole_text
@@ -57,16 +56,6 @@ named = pytest.mark.parametrize(("family", "config"), MODELS, ids=[f"{f}-{'-'.jo
 
 def options(how: How) -> dict:
     return {"bias": how.bias, "rules": how.rules, "ffn": how.ffn, "activation": how.activation}
-
-
-class Double(TorchFunctionMode):
-    """float64 throughout: DeBERTa's LayerNorm and ModernBERT's softmax go through float32 whatever the weights are."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        wide = {torch.float32: torch.float64}
-        args = [wide.get(a, a) if isinstance(a, torch.dtype) else a for a in args]
-        kwargs = {k: wide.get(v, v) if isinstance(v, torch.dtype) else v for k, v in (kwargs or {}).items()}
-        return args[0].double() if func is torch.Tensor.float else func(*args, **kwargs)
 
 
 def seen_by(family: str, config: dict, texts=TEXTS[1:4], dtype=torch.float64) -> Trace:

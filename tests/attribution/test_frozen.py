@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch.overrides import TorchFunctionMode
 from transformers import AutoModelForSequenceClassification
 
 import veridical
-from tiny import FAMILIES, TEXTS, TRANSFORMERS, tiny
+from tiny import FAMILIES, TEXTS, TRANSFORMERS, Double, tiny
 from veridical.attribution import methods
 from veridical.attribution.frozen_gradient import frozen_gradient
 from veridical.errors import InputError
@@ -35,18 +34,6 @@ def classifier(family: str, dtype: torch.dtype = torch.float32, **config) -> tup
     model, tokenizer = tiny(family, **config)
     clf = Classifier(model.to(dtype), tokenizer)
     return clf, clf.collate(clf.encode([Example(str(i), text) for i, text in enumerate(TEXTS)]))
-
-
-class Double(TorchFunctionMode):
-    """float64 throughout: DeBERTa's LayerNorm and ModernBERT's softmax go through float32 whatever the weights are."""
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func is torch.Tensor.float:
-            return args[0].double()
-        wide = {torch.float32: torch.float64}
-        args = tuple(wide.get(a, a) if isinstance(a, torch.dtype) else a for a in args)
-        kwargs = {k: wide.get(v, v) if isinstance(v, torch.dtype) else v for k, v in (kwargs or {}).items()}
-        return func(*args, **kwargs)
 
 
 def explained(logits: torch.Tensor) -> torch.Tensor:

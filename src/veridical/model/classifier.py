@@ -6,6 +6,7 @@ The one seam into the network is `forward(batch, edit=f)`, where `f` changes the
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -184,6 +185,14 @@ class Classifier:
             finally:
                 for parameter in trainable:
                     parameter.requires_grad_(True)
+
+    def fingerprint(self) -> str:
+        """A hash of the weights: the same name may hold another model tomorrow."""
+        digest = hashlib.blake2b(digest_size=8)
+        for name, tensor in sorted(self.model.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
 
     def save(self, folder: str | Path) -> None:
         """A folder that `veridical.load` and the Auto classes read: safetensors, configuration, tokenizer."""

@@ -37,12 +37,8 @@ class Rules(TorchFunctionMode):
         kwargs = kwargs or {}
         name = operation(getattr(func, "__name__", str(func)))
         if name in self.table and _carries((args, kwargs)):
-            written = getattr(func, "__name__", "")
-            if written.endswith("_") and not written.startswith("_"):  # its result would be dropped, not written back
-                raise InputError(
-                    f"{self.who} has no rule for the operation {written!r} in this model, which changes a tensor in "
-                    "place; use integrated_gradients, which needs none."
-                )
+            if _in_place(func):  # of a copy, because rules keep their arguments; then written where it belongs
+                return args[0].copy_(self.table[name](args[0].clone(), *args[1:], **kwargs))
             return self.table[name](*args, **kwargs)
         result = func(*args, **kwargs)
         if name not in LINEAR and name != "get" and _carries(result) and _carries((args, kwargs)):
@@ -57,6 +53,12 @@ def operation(name: str) -> str:
     """`__rmul__`, `mul_` and `mul` are one operation; reflected subtraction and division keep their name."""
     name = name.strip("_")
     return name[1:] if name in ("radd", "rmul", "rmatmul", "iadd", "imul", "isub", "itruediv") else name
+
+
+def _in_place(func: Any) -> bool:
+    """`x.mul_(y)` changes x; `x *= y` takes what it is given back."""
+    name = getattr(func, "__name__", "")
+    return name.endswith("_") and not name.startswith("_")
 
 
 def _carries(value: Any) -> bool:
