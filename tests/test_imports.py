@@ -26,6 +26,7 @@ LEVELS = [
         "explain",
         "evaluate",
         "attribute",
+        "cell",
         "status",
         "task",
         "constrained",
@@ -33,8 +34,8 @@ LEVELS = [
         "checklist",
         "collator",
     },
-    {"grid", "cell", "bounds", "statistics", "diagnosticity", "ranking", "summary", "compare", "report"},
-    {"audit", "roar", "fresh", "fresh_table", "demo", "search", "pos", "robustness", "attack", "trainer"},
+    {"grid", "bounds", "statistics", "diagnosticity", "ranking", "summary", "compare", "report"},
+    {"audit", "roar", "fresh", "fresh_table", "demo", "search", "pos", "robustness", "attack", "trainer", "guidance"},
     {"recipe", "__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LEVELS) for name in names}

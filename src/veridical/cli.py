@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from veridical import cli_audit, cli_data, cli_fresh, cli_pos, cli_robustness
+from veridical import cli_audit, cli_data, cli_fresh, cli_pos, cli_robustness, cli_run, cli_status
 from veridical.cli_group import Json, Number, PlainGroup, say
 from veridical.cli_search import ByMethods, ByTexts, Searched, Selected
 
@@ -203,22 +203,7 @@ for verb in (
     cli_robustness.robustness,
     cli_robustness.attack,
     cli_pos.pos,
+    cli_run.run,
+    cli_status.status,
 ):
     app.command()(verb)
-
-
-@app.command()
-def status(
-    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="A run folder, or a folder of runs.")] = Path(
-        "runs"
-    ),
-    as_json: Json = False,
-) -> None:
-    """Show which training runs are done, how far the others are and how long they will take.
-
-    Example: veridical status runs
-    """
-    from veridical.cli_train import print_status
-    from veridical.status import status as look
-
-    print_status(look(folder), as_json)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from veridical.errors import Caution, InputError
+from veridical.errors import Caution, GridError, InputError
 
 MISTAKE, INTERRUPTED = 2, 130
 
@@ -63,6 +63,9 @@ class PlainGroup(TyperGroup):
         except InputError as mistake:
             say(str(mistake))
             raise typer.Exit(MISTAKE) from mistake
+        except GridError as unfinished:
+            say(str(unfinished))
+            raise typer.Exit(1) from unfinished
         except KeyboardInterrupt as stop:
             say("\nInterrupted: run the same command again to go on from what is saved.")
             raise typer.Exit(INTERRUPTED) from stop

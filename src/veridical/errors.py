@@ -20,3 +20,7 @@ def unknown(kind: str, value: str, allowed: Iterable[str]) -> InputError:
     near = difflib.get_close_matches(value, names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return InputError(f"There is no {kind} {value!r}.{hint} Known: {', '.join(names)}.")
+
+
+class GridError(RuntimeError):
+    """Some cells failed, each with its reason in cells/<key>.error.txt; all that did not need them is done."""

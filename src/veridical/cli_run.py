@@ -1,0 +1,176 @@
+"""`veridical run`: a recipe's commands through the grid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+import typer.main
+
+from veridical.cli_group import Json, Number, say
+
+if TYPE_CHECKING:
+    from veridical.recipe import Command, Line
+
+Engine = Annotated[
+    Literal["local", "ray"], typer.Option(help="What computes: processes on this machine, or Ray (an extra).")
+]
+Workers = Annotated[int | None, Number(help="Cells at once, a thread each. [dim]\\[default: all cores][/]")]
+Shard = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts, from 1, for array jobs on a shared disk.")
+]
+Address = Annotated[str | None, typer.Option(help="A Ray cluster's address, with --engine ray.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Show what would run, and run nothing.")]
+
+
+def run(
+    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe's file: recipes/*.toml.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only this line, 'table 3' or 'table 3, SST'. May be repeated.")
+    ] = None,
+    unrun: Annotated[
+        bool, typer.Option("--unrun", metavar="", help="Also the lines marked unrun, whatever the reason.")
+    ] = False,
+    engine: Engine = "local",
+    workers: Workers = None,
+    shard: Shard = None,
+    address: Address = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder in which the commands run. [dim]\\[default: runs/<recipe>][/]")
+    ] = None,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Run a recipe: the commands that make a paper's tables and figures, side by side.
+
+    What a command says is in logs/ of the folder. Interrupted at any moment, the same command goes on;
+    `veridical status` shows how far it is. --json prints the plan, and what of it is done at the end.
+
+    Example: veridical run recipes/soft-faithfulness.toml --only "table 3, SST" --dry-run
+    """
+    from veridical import recipe as recipes
+    from veridical.grid import part_of
+
+    if shard is not None:
+        part_of(shard)
+    lines = recipes.read(recipe)
+    commands = recipes.choose(lines, only or (), unrun=unrun)
+    folder = out or Path("runs") / recipe.stem
+    how = {"engine": engine, "workers": workers, "shard": shard, "address": address}
+    if not dry_run:
+        if not as_json:
+            _show(lines, commands, folder, say)
+        _run(commands, folder, how, silent=as_json)
+    if as_json:
+        typer.echo(json.dumps(_plan(lines, commands, folder), indent=2, ensure_ascii=False))
+    elif dry_run:
+        _show(lines, commands, folder, typer.echo)
+    else:
+        typer.echo(str(folder))
+
+
+def _run(commands: Sequence[Command], folder: Path, how: dict[str, Any], *, silent: bool) -> None:
+    """Commands that are grids themselves (they take --shard) get the same engine, one after the other; all others are
+    cells of one grid, before them or, if they read what those make, after them."""
+    from veridical import recipe as recipes
+
+    grids = [command for command in commands if _is_grid(command)]
+    plain = [command for command in commands if command not in grids]
+    later, more = set(), {command.key for command in grids}
+    while more:
+        later |= more
+        more = {command.key for command in plain if later & set(command.after)} - later
+    _compute([command for command in plain if command.key not in later], folder, how, silent)
+    failed = []
+    for command in grids:
+        options = [text for name, value in how.items() if value is not None for text in (f"--{name}", str(value))]
+        if not silent:
+            say(f"$ {command}")
+        if recipes.type_in([*command.words, *options], folder):
+            failed.append(str(command))
+    if any(command.key in later for command in plain):
+        _compute(plain, folder, how, silent)
+    if failed:
+        say(f"{len(failed)} of {len(grids)} grids failed: {'; '.join(failed)}")
+        raise typer.Exit(1)
+
+
+def _is_grid(command: Command) -> bool:
+    from veridical.cli import app
+
+    verb = typer.main.get_command(app).commands.get(command.words[0])  # type: ignore[attr-defined]
+    return verb is not None and any(option.name == "shard" for option in verb.params)
+
+
+def _compute(commands: Sequence[Command], folder: Path, how: dict[str, Any], silent: bool) -> None:
+    from veridical import recipe as recipes
+    from veridical.grid import GridError
+    from veridical.grid import run as compute
+    from veridical.progress import Report
+
+    cells = recipes.cells(commands, folder)
+    if not cells:
+        return
+    with Report("Running", len(cells), done=_done(cells, folder), progress=False if silent else None) as report:
+        try:
+            compute(cells, folder, tick=report.advance, **how)
+        except GridError as problem:
+            say(str(problem))
+            raise typer.Exit(1) from problem
+
+
+def _done(cells: Sequence[Any], folder: Path) -> int:
+    from veridical.cell import is_done
+
+    return sum(is_done(folder, cell.key, cell.hash) for cell in cells)
+
+
+# -- showing ------------------------------------------------------------------------------------------------
+
+
+def _plan(lines: Sequence[Line], commands: Sequence[Command], folder: Path) -> list[dict[str, Any]]:
+    """A row per line: its commands that are to run, with how much of them is done, or why none is."""
+    from veridical import recipe as recipes
+
+    chosen = {command.key for command in commands}
+    rows = []
+    for line in lines:
+        own = [command for command in line.commands if command.key in chosen]
+        cells = recipes.cells(own, folder)
+        if own:
+            state = "runs"
+        elif given := [name for name in line.lines if all(one.key in chosen for one in _of(lines, name))]:
+            state = f"{'runs' if len(given) == len(line.lines) else 'in part'} with {', '.join(given)}"
+        elif line.pointer and not line.lines:
+            state = f"to be typed: {line.pointer}"
+        else:
+            state = line.status if line.unrun else "not asked for"
+        rows.append(
+            {
+                "line": line.name,
+                "state": state,
+                "status": line.status,
+                "commands": [str(command) for command in own],
+                "cells": len(cells),
+                "done": _done(cells, folder),
+            }
+        )
+    return rows
+
+
+def _of(lines: Sequence[Line], name: str) -> list[Command]:
+    return [command for line in lines if line.name == name for command in line.commands]
+
+
+def _show(lines: Sequence[Line], commands: Sequence[Command], folder: Path, write: Any) -> None:
+    rows = _plan(lines, commands, folder)
+    width = max(len(row["line"]) for row in rows)
+    for row in rows:
+        count = f"{row['cells']} {'cell' if row['cells'] == 1 else 'cells'}, {row['done']} done"
+        write(f"{row['line']:<{width}}  {count if row['commands'] else row['state']}")
+        for command in row["commands"]:
+            write(f"{'':<{width}}  $ {command}")
+    write(f"In {folder}: {sum(row['cells'] for row in rows)} cells, {sum(row['done'] for row in rows)} done.")

@@ -1,0 +1,108 @@
+"""The local engine: long-lived worker processes, one thread each, side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import IO, Any
+
+from veridical import store
+from veridical.cell import Cell, Outcome, release
+
+# More threads than cores only wait for each other; and results are equal to the last bit for equal threads only.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+TAIL = 2000  # characters of what a worker said last
+
+
+@dataclass(frozen=True, eq=False)
+class Worker:
+    """A process, and a nameless file with whatever it says."""
+
+    process: subprocess.Popen[str]
+    said: IO[bytes]
+
+    def send(self, out: Path, cell: Cell) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps([str(out), store.plain(cell)]) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:  # it was killed while idle: its empty answer will tell
+            return
+
+    def answer(self) -> dict[str, Any] | None:
+        """What it answers; none if it died instead."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        return json.loads(line) if line.endswith("\n") else None
+
+    def end(self) -> tuple[int, str]:
+        """Kill it if it lives; its exit code, negative for a signal, and its last words."""
+        self.process.kill()
+        code = self.process.wait()
+        self.said.seek(max(0, self.said.seek(0, os.SEEK_END) - TAIL))
+        words = self.said.read().decode(errors="replace").strip()
+        for pipe in (self.process.stdin, self.process.stdout, self.said):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except BrokenPipeError:  # a cell that it did not live to read
+                    continue
+        return code, words
+
+
+def spawn() -> Worker:
+    said = tempfile.TemporaryFile()  # noqa: SIM115  closed by Worker.end
+    process = subprocess.Popen(
+        [sys.executable, "-m", "veridical.cell"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=said,
+        env={**os.environ, **ONE_THREAD},
+        text=True,
+        encoding="utf-8",
+    )
+    return Worker(process, said)
+
+
+class LocalPool:
+    """At most `workers` processes, started when there is work for them."""
+
+    def __init__(self, out: Path, *, workers: int):
+        self.out, self.free = out, workers
+        self._idle: list[Worker] = []
+        self._busy: dict[Worker, Cell] = {}
+
+    def start(self, cell: Cell) -> None:
+        worker = self._idle.pop() if self._idle else spawn()
+        self._busy[worker] = cell
+        self.free -= 1
+        worker.send(self.out, cell)
+
+    def ended(self, timeout: float) -> list[Outcome]:
+        pipes = {worker.process.stdout: worker for worker in self._busy}
+        return [self._settle(pipes[pipe]) for pipe in wait(list(pipes), timeout)]  # type: ignore[arg-type, index]
+
+    def _settle(self, worker: Worker) -> Outcome:
+        cell = self._busy.pop(worker)
+        self.free += 1
+        answer = worker.answer()
+        if answer is not None:
+            self._idle.append(worker)
+            return Outcome(**answer)
+        code, words = worker.end()
+        release(self.out, cell.key)  # it is known to be dead
+        how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        return Outcome(cell.key, "lost", f"The worker {how}, and so did those before it.\n{words}\n")
+
+    def close(self) -> None:
+        for worker in [*self._idle, *self._busy]:
+            worker.end()
+        for cell in self._busy.values():
+            release(self.out, cell.key)
+        self._idle, self._busy = [], {}
