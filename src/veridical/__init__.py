@@ -34,6 +34,8 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.records import Cost as Cost
     from veridical.records import Dataset as Dataset
     from veridical.records import Example as Example
+    from veridical.roar import Roar as Roar
+    from veridical.roar import roar as roar
     from veridical.robustness import robustness as robustness
     from veridical.search import search as search
     from veridical.status import status as status
@@ -54,6 +56,7 @@ _HOME = {
     "Explanation": "explanation",
     "Fresh": "fresh",
     "InputError": "errors",
+    "Roar": "roar",
     "Run": "train",
     "TrainConfig": "config",
     "VeridicalTrainer": "trainer",
@@ -67,6 +70,7 @@ _HOME = {
     "load_data": "data",
     "pos": "pos",
     "read_explanations": "exchange",
+    "roar": "roar",
     "robustness": "robustness",
     "search": "search",
     "status": "status",

@@ -39,7 +39,15 @@ from veridical.registry import options_of
 from veridical.scores import score, targets
 
 TEXTS, QUICK_TEXTS = 200, 48  # per corpus
-QUICK_METHODS = ("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient", "random")
+QUICK_METHODS = (
+    "attention",
+    "rollout",
+    "attention_x_gradient",
+    "gradient",
+    "input_x_gradient",
+    "frozen_gradient",
+    "random",
+)
 BROWSER = 100_000  # scores in the example browser: about half a megabyte
 QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
 

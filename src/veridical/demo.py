@@ -22,6 +22,8 @@ METHODS = (
     "input_x_gradient",
     "integrated_gradients:rule=adaptive",
     "deeplift",
+    "alti",
+    "decompx_classifier",
     "occlusion",
     "random",
 )
