@@ -126,7 +126,6 @@ def test_a_training_of_several_seeds_runs_side_by_side(recipe, tmp_path):
 def test_every_line_of_our_recipes_can_be_chosen(path, tmp_path):
     lines = read(path)
     for line in lines:
-        assert line.commands or line.pointer, line.name
         _check(cells(choose(lines, [line.name]), tmp_path))
     everything = choose(lines, unrun=True)
     _check(cells(everything, tmp_path))
