@@ -138,6 +138,12 @@ def test_the_page(found):
     assert "are too few to say anything" in page
 
 
+def test_a_corpus_without_labels_is_said_to_be_missing(found):
+    assert "is not there" not in found.page.read_text()
+    corpora = [c | {"labelled": 0} if c["name"] == "plain" else c for c in found.summary["corpora"]]
+    assert "<code>plain</code> is not there" in guidance_page({**found.summary, "corpora": corpora})
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 1200])
 def test_the_browser_shows_it_whole(found, tmp_path, width):

@@ -23,6 +23,7 @@ HOLDS = {
     "soft-faithfulness": {"table 2", "table 3", "table 4", "table 6", "figure 2", "figure 3"},
     "saloss": {*(f"table {i}" for i in range(1, 9)), "figure 1"},
     "regex": {*(f"table {i}" for i in range(1, 11)), "figure 3", "figure 4"},
+    "explanation-regularisation": {*(f"table {i}" for i in range(1, 10)), *(f"figure {i}" for i in range(1, 15))},
     "recursive-roar": {*(f"table {i}" for i in range(1, 8)), *(f"figure {i}" for i in range(1, 10))},
 }
 

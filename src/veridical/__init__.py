@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.explanation import Explanation as Explanation
     from veridical.fresh import Fresh as Fresh
     from veridical.fresh import fresh as fresh
+    from veridical.guidance import Guidance as Guidance
+    from veridical.guidance import guidance as guidance
     from veridical.model.classifier import Classifier as Classifier
     from veridical.model.load import load as load
     from veridical.pos import pos as pos
@@ -55,6 +57,7 @@ _HOME = {
     "Example": "records",
     "Explanation": "explanation",
     "Fresh": "fresh",
+    "Guidance": "guidance",
     "InputError": "errors",
     "Roar": "roar",
     "Run": "train",
@@ -66,6 +69,7 @@ _HOME = {
     "evaluate": "evaluate",
     "explain": "explain",
     "fresh": "fresh",
+    "guidance": "guidance",
     "load": "model.load",
     "load_data": "data",
     "pos": "pos",

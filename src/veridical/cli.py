@@ -11,7 +11,17 @@ from typing import Annotated, Literal
 
 import typer
 
-from veridical import cli_audit, cli_data, cli_fresh, cli_pos, cli_roar, cli_robustness, cli_run, cli_status
+from veridical import (
+    cli_audit,
+    cli_data,
+    cli_fresh,
+    cli_guidance,
+    cli_pos,
+    cli_roar,
+    cli_robustness,
+    cli_run,
+    cli_status,
+)
 from veridical.cli_group import Json, Number, PlainGroup, say
 from veridical.cli_search import ByMethods, ByTexts, Searched, Selected
 
@@ -201,6 +211,7 @@ for verb in (
     cli_audit.report,
     cli_roar.roar,
     cli_fresh.fresh,
+    cli_guidance.guidance,
     cli_robustness.robustness,
     cli_robustness.attack,
     cli_pos.pos,
