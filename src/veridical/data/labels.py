@@ -128,12 +128,12 @@ def _not_in_train(where: str, value: Value, known: Sequence[str]) -> InputError:
 
 def relabel(examples: Sequence[Example], own: tuple[str, ...], labels: tuple[str, ...]) -> list[Example]:
     """Examples with their gold labels as the model numbers its classes: matched by name, or by place where the model
-    (LABEL_0, ...) or the data (0, 1, ...) has no names; left out, and said so, where neither fits."""
+    (LABEL_0, ... or 0, 1, ...) or the data (0, 1, ...) has no names; left out, and said so, where neither fits."""
     if not own or own == labels:
         return list(examples)
     place = {name.casefold(): index for index, name in enumerate(labels)}
-    numbers = range(len(labels))
-    unnamed = labels == tuple(f"LABEL_{i}" for i in numbers) or own == tuple(map(str, numbers))
+    numbers = tuple(map(str, range(len(labels))))
+    unnamed = numbers in (own, labels) or labels == tuple(f"LABEL_{i}" for i in numbers)
     if unnamed and len(own) == len(labels):
         return list(examples)
     if not all(name.casefold() in place for name in own):
