@@ -18,7 +18,7 @@ import torch
 from benchmarks.accuracy import Accuracy, Judge
 from benchmarks.peer_captum import Captum, Scores
 from benchmarks.peer_interpreto import INSTALL, Interpreto, installed
-from benchmarks.results import machine, markdown, show, write_json, write_text
+from benchmarks.results import machine, markdown, show, spread, write_json, write_text
 from benchmarks.subject import Subject, arguments, forward_pass, mean_length, subject
 from benchmarks.timing import Contender, Timing, measure
 from veridical.attribution import methods
@@ -164,8 +164,7 @@ def accuracies(subject: Subject, tolerances: Sequence[float], repeats: int) -> l
 def cell(timing: Timing | None) -> str:
     if timing is None:
         return "-"
-    low, high = timing.spread
-    return f"{timing.ratio:.2f} ({low:.2f} to {high:.2f})"
+    return spread(timing.ratios)
 
 
 def timing_table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:

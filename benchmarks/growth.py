@@ -66,6 +66,7 @@ def growth(model: str, counts: Sequence[int], *, full: bool, threads: int, budge
         command += ["--texts", str(count), "--threads", str(threads), "--budget", str(budget)]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)  # what is known if the next is interrupted
     return rows
 
 

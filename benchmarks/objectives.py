@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory import peak
-from benchmarks.results import machine, markdown, show, write_json, write_text
+from benchmarks.results import machine, markdown, show, spread, write_json, write_text
 from benchmarks.subject import DATA
 
 REGEX = "virtual_adversarial:weight=0.5,input_gradient:weight=0.01,explanation_guided:weight=0.01"
@@ -78,7 +78,7 @@ def table(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
         body.append(
             [
                 row["objective"],
-                f"{ratio:.2f} ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})",
+                spread(row["ratios"]),
                 "" if limit is None else f"{limit:g}",
                 "" if limit is None else "yes" if ratio <= limit else "NO",
                 f"{row['peak']:.0f}",

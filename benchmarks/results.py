@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import statistics
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,6 +24,12 @@ def show(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def spread(values: Sequence[float]) -> str:
+    """The median, and the smallest and largest where there are several."""
+    middle = f"{statistics.median(values):.2f}"
+    return f"{middle} (once)" if len(values) == 1 else f"{middle} ({min(values):.2f} to {max(values):.2f})"
 
 
 def write_json(path: Path, found: object) -> Path:
