@@ -199,6 +199,25 @@ def test_workers_killed_at_random_moments_change_nothing(tmp_path, undisturbed, 
     assert not list(out.rglob("*.running-*"))
 
 
+def test_a_worker_killed_right_after_its_mark_has_done_its_cell(tmp_path):
+    """Even where nothing may be tried again, and without a trace of the attempt."""
+    last = Cell("last", "toycells:mark_and_die", {"folder": str(tmp_path), "name": "last"})
+    told: list[str] = []
+    run([last], tmp_path, workers=1, retries=0, tick=told.append)
+    assert told == ["last"]
+    assert len(calls(tmp_path, "last")) == 1
+    assert not attempts(tmp_path, "last")
+
+
+def test_traces_beside_a_mark_go_with_the_next_run(tmp_path):
+    cells = grid(tmp_path)
+    run(cells, tmp_path, workers=1)
+    beat(tmp_path, "shared/0", 1).touch()
+    beat(tmp_path, "shared/0", 2).touch()
+    run(cells, tmp_path, workers=1)
+    assert not list(tmp_path.rglob("*.running-*"))
+
+
 PARENT = """
 import sys, toycells
 from pathlib import Path

@@ -125,6 +125,12 @@ def release(out: str | Path, key: str) -> None:
         os.utime(beat(out, key, len(tries)), (0, spent(tries[-1:])))
 
 
+def forget(out: str | Path, key: str) -> None:
+    """Remove the traces of the attempts at a cell that has ended, as a worker killed right after its mark could not."""
+    for attempt in range(len(attempts(out, key)), 0, -1):
+        store.remove(beat(out, key, attempt))
+
+
 # -- computing ----------------------------------------------------------------------------------------------
 
 
@@ -147,8 +153,7 @@ def compute(out: str | Path, cell: Cell) -> Outcome:
     except (Exception, SystemExit):  # whatever it is, it is told and stored, and other cells go on
         return Outcome(cell.key, "failed", traceback.format_exc())
     finally:
-        for attempt in range(len(tries) + 1, 0, -1):
-            store.remove(beat(out, cell.key, attempt))
+        forget(out, cell.key)
     return Outcome(cell.key, "done")
 
 

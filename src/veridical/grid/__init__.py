@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from veridical import store
-from veridical.cell import PLAN, Cell, Outcome, attempts, error, is_alive, is_done
+from veridical.cell import PLAN, Cell, Outcome, attempts, error, forget, is_alive, is_done
 from veridical.errors import GridError as GridError
 from veridical.errors import InputError, unknown
 
@@ -75,6 +75,8 @@ def run(
     mine = _mine(cells, shard)
     done = {cell.key for cell in cells if is_done(out, cell.key, cell.hash)}
     _write_plan(out, cells, workers or cores())
+    for key in done:
+        forget(out, key)
     waiting = [cell for cell in mine if cell.key not in done]
     if not waiting:
         return
@@ -96,6 +98,7 @@ def _schedule(
     pool: Pool, out: Path, waiting: list[Cell], done: set[str], retries: int, tick: Callable[[str], None]
 ) -> list[str]:
     """Start cells as they become ready until none can, adding to `done`. Returns the keys of those that failed."""
+    hashes = {cell.key: cell.hash for cell in waiting}
     running: set[str] = set()
     failed: list[str] = []
     losses: Counter[str] = Counter()
@@ -107,6 +110,7 @@ def _schedule(
             if is_done(out, cell.key, cell.hash):
                 others = True
                 done.add(cell.key)
+                forget(out, cell.key)
                 tick(cell.key)
             elif is_alive(attempts(out, cell.key)):
                 others = True
@@ -124,6 +128,8 @@ def _schedule(
             if outcome.state == "done":
                 done.add(key)
                 tick(key)
+            elif outcome.state == "lost" and is_done(out, key, hashes[key]):  # killed right after it had marked its end
+                continue
             elif outcome.state == "failed" or losses[key] > retries:
                 store.write_text(error(out, key), outcome.text)
                 failed.append(key)
