@@ -153,6 +153,15 @@ def test_early_stopping_waits_for_its_patience(model: str, tmp_path: Path):
     assert (run.epochs, run.best_epoch) == (3, 1)
 
 
+def test_early_stopping_does_not_wait_where_no_epoch_can_be_better(model: str, tmp_path: Path):
+    config = replace(FAST, epochs=40, lr=5e-3, head_lr=5e-3, select="accuracy")
+    patient = train(toy(), model, config=config, out=tmp_path / "all", progress=False)
+    early = train(toy(), model, config=replace(config, patience=30), out=tmp_path / "early", progress=False)
+    assert early.scores["dev"]["accuracy"] == 1.0
+    assert early.epochs == early.best_epoch == patient.best_epoch < patient.epochs == 40
+    assert early.scores == patient.scores
+
+
 def test_dropout_is_on_again_after_every_evaluation(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     modes = []
     step = loop._step

@@ -48,6 +48,7 @@ QUICK_METHODS = (
     "frozen_gradient",
     "random",
 )
+ROAR = "roar.json"  # the summary and the time of a ROAR run that the page shows too
 BROWSER = 100_000  # scores in the example browser: about half a megabyte
 QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
 
@@ -160,8 +161,13 @@ def audit(
     shown = _shown(clf, corpora, found)
     store.write_json(folder / "examples.json", shown)
     _tables(folder / "tables", summary)
-    store.write_text(folder / "report.html", audit_page(summary, shown))
+    store.write_text(folder / "report.html", audit_page(summary, shown, roar_of(folder)))
     return Audit(folder, summary)
+
+
+def roar_of(folder: Path) -> dict[str, Any] | None:
+    """What `veridical report --roar` has put beside an audit."""
+    return store.read_json(folder / ROAR) if (folder / ROAR).exists() else None
 
 
 # -- what is audited ----------------------------------------------------------------------------------------

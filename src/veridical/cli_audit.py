@@ -223,12 +223,16 @@ def compare(
 
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder that `veridical audit` wrote.")],
+    roar: Annotated[
+        Path | None, typer.Option(help="A folder that `veridical roar` wrote: show it as a section of the page.")
+    ] = None,
 ) -> None:
     """Write an audit's report.html anew from its stored files, for instance after an update; nothing is measured.
 
-    Example: veridical report audits/movies
+    Example: veridical report audits/movies --roar roar/movies
     """
     from veridical import store
+    from veridical.audit import ROAR, roar_of
     from veridical.errors import InputError
     from veridical.report.audit import audit_page
 
@@ -236,5 +240,11 @@ def report(
         if not (folder / name).exists():
             raise InputError(f"{folder} has no {name}; name the folder of a finished audit.")
     summary, examples = (store.read_json(folder / name) for name in ("summary.json", "examples.json"))
-    store.write_text(folder / "report.html", audit_page(summary, examples))
+    if roar is not None:
+        for name in ("summary.json", "time.json", "curves.parquet"):
+            if not (roar / name).exists():
+                raise InputError(f"{roar} has no {name}; name a folder that `veridical roar` wrote.")
+        parts = {name: store.read_json(roar / f"{name}.json") for name in ("summary", "time")}
+        store.write_json(folder / ROAR, parts)
+    store.write_text(folder / "report.html", audit_page(summary, examples, roar_of(folder)))
     typer.echo(str(folder / "report.html"))

@@ -53,7 +53,8 @@ class State:
         if patience is not None and task.bounds and self.eligible:
             patience = max(1, patience // 2)  # as released: halved, and counted anew, once an epoch is eligible
         stale = self.epoch - self.best_epoch
-        return self.epoch >= task.config.epochs or (patience is not None and stale >= patience)
+        perfect = self.eligible > 0 and self.best == 1.0 and BETTER.get(task.config.select) == "higher"
+        return self.epoch >= task.config.epochs or (patience is not None and (stale >= patience or perfect))
 
 
 def fit(task: Task, progress: bool | None = None) -> State:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
+from click.testing import Result
 from made_up import EVEN, GOOD, LEAKY, made_up
+from markupsafe import escape
+from typer.testing import CliRunner
 
+from toy import small_model, toy
 from veridical import store
+from veridical.cli import app
 from veridical.report.roar import clock, percent, roar_page, roar_section
 from veridical.roar.mask import Steps
 from veridical.roar.summary import write_summary
@@ -152,3 +158,31 @@ def test_the_page_in_a_browser(done, tmp_path, width):
     assert ran.returncode == 0, ran.stderr
     assert not [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
     assert 'data-wide="0"' in ran.stdout
+
+
+def test_an_audit_shows_it_as_a_section(done, tmp_path):
+    folder, _, summary = done
+    small_model(tmp_path / "model", initializer_range=0.3)
+    (tmp_path / "data").mkdir()
+    rows = [json.dumps({"id": e.id, "text": e.text, "label": e.label}) for e in toy().splits["test"]]
+    (tmp_path / "data" / "test.jsonl").write_text("\n".join(rows))
+    data, audit = ["--data", str(tmp_path / "data"), "--limit", "6"], str(tmp_path / "audit")
+    few = ["--method", "attention,gradient", "--metric", "sufficiency", "--out", audit]
+
+    def verb(*words: str) -> Result:
+        return CliRunner().invoke(app, list(words))
+
+    assert verb("audit", str(tmp_path / "model"), *data, *few).exit_code == 0
+    page = tmp_path / "audit" / "report.html"
+    assert 'id="roar"' not in page.read_text()
+    refused = verb("report", audit, "--roar", str(tmp_path / "data"))
+    assert refused.exit_code == 2
+    assert refused.stderr.strip().endswith("has no summary.json; name a folder that `veridical roar` wrote.")
+    assert 'id="roar"' not in page.read_text()
+    assert verb("report", audit, "--roar", str(folder)).exit_code == 0
+    shown = page.read_text()
+    assert 'href="#roar"' in shown
+    assert str(escape(summary["answer"])) in shown
+    assert "The area between" in shown
+    assert verb("report", audit).exit_code == 0  # what was put there once stays
+    assert page.read_text() == shown

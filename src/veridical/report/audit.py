@@ -15,11 +15,15 @@ from veridical.display import duration
 from veridical.report import plots, render
 from veridical.report.audit_examples import as_json
 from veridical.report.audit_view import View
+from veridical.report.roar import roar_section
 from veridical.report.words import UNDEFINED, figure, interval, p_value, rank, rank_interval
 
 
-def audit_page(summary: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> str:
-    """One self-contained HTML page. The shapes of both are what `audit` stores."""
+def audit_page(
+    summary: Mapping[str, Any], examples: Sequence[Mapping[str, Any]], roar: Mapping[str, Any] | None = None
+) -> str:
+    """One self-contained HTML page. The shapes of both are what `audit` stores; `roar` is the `summary` and the `time`
+    of a ROAR run, for a section of its own."""
     page = View(summary)
     script = files("veridical.report").joinpath("audit.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()  # the one script the page may run
@@ -40,6 +44,8 @@ def audit_page(summary: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]
         duration=_marked(lambda seconds: UNDEFINED if seconds is None else duration(seconds)),
         setting=lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
         shape=plots.shape,
+        roar=roar["summary"] if roar else None,
+        roar_section=roar_section(roar["summary"], roar["time"]) if roar else "",
     )
 
 
