@@ -25,13 +25,19 @@ CONFIG = TrainConfig(epochs=3, batch=8, lr=2e-3, head_lr=2e-3, select="loss", pa
 KILLS = 8
 
 
-# Plain cross-entropy; and a term that differentiates a gradient, under a bound, so that there is a multiplier too.
+# Plain cross-entropy; a term that differentiates a gradient, under a bound, so that there is a multiplier too; and all
+# the other terms at once, with their priors, noise, guides and masks.
 KINDS: dict[str, dict[str, Any]] = {
     "plain": {"data": toy()},
     "bounded": {
         "data": guided(),
         "objective": "explanation:method=input_x_gradient",
         "bound": "explanation=0.2+9",
+    },
+    "terms": {
+        "data": toy(),
+        "objective": "saloss:weight=0.1,virtual_adversarial:weight=0.5,input_gradient:weight=0.01,"
+        "explanation_guided:weight=0.01",
     },
 }
 

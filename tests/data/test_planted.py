@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from veridical.data import load_data
-from veridical.data.planted import BAD, FIRST, GOOD, NEUTRAL, NOUNS, SECOND, VERBS, decide
+from veridical.data.planted import BAD, FIRST, GOOD, NEUTRAL, NOUNS, SECOND, SHORTCUT, VERBS, decide
+from veridical.errors import InputError
 
 DECIDING = {*GOOD, *BAD, FIRST, SECOND}
 CASES = [("single", 1), ("single", 3), ("conjunction", 1), ("conjunction", 2), ("order", 1), ("order", 2)]
@@ -73,6 +74,30 @@ def test_deciding_words_stand_anywhere(made) -> None:
     assert np.mean(places) == pytest.approx(0.53, abs=0.03)  # a clause ends in its adjective
     assert min(places) < 0.15
     assert max(places) > 0.9
+
+
+@pytest.mark.parametrize(("rule", "share"), [("single", 1.0), ("order", 0.9), ("conjunction", 0.5)])
+def test_a_shortcut_agrees_as_often_as_asked_and_on_test_by_chance(rule, share) -> None:
+    data = load_data(f"planted:rule={rule}:shortcut={share}:size=500")
+    for split, expected in (("train", share), ("dev", share), ("test", 0.5)):
+        agreeing = 0
+        for ex in data.splits[split]:
+            cues = [word for word in ex.text.split() if word in SHORTCUT]
+            assert len(cues) == 1
+            assert decide(ex.text, rule) == ex.label
+            assert not {ex.text[start:end] for start, end in ex.rationale} & set(SHORTCUT)
+            agreeing += cues[0] == SHORTCUT[ex.label]
+        assert agreeing == round(expected * len(data.splits[split]))
+
+
+def test_without_a_shortcut_nothing_changes() -> None:
+    assert load_data("planted:size=20") == load_data("planted:size=20:shortcut=0")
+    assert not any(word in ex.text.split() for ex in load_data("planted:size=200").splits["train"] for word in SHORTCUT)
+    for wrong in (0.2, 1.5, -1):
+        with pytest.raises(InputError, match=r"'shortcut' of dataset 'planted' is .*0.5 to 1"):
+            load_data(f"planted:shortcut={wrong}")
+    with pytest.raises(InputError, match=r"'length'.*at least 3"):
+        load_data("planted:rule=order:shortcut=1:length=2")
 
 
 def test_a_bag_of_neutral_words_cannot_predict() -> None:
