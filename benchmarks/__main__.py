@@ -17,6 +17,7 @@ PARTS = (
     "decompose",
     "objectives",
     "regex_guides",
+    "roar",
 )
 
 if __name__ == "__main__":
