@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -133,3 +133,16 @@ def _answers(task: Task, parts: Sequence[np.ndarray], count: int) -> Answers:
     for i, part in enumerate(parts):
         logits[i :: len(parts)] = part
     return Answers(logits, task.clf.probabilities(torch.from_numpy(logits)).numpy())
+
+
+@contextmanager
+def own_threads(threads: int, device: torch.device) -> Iterator[None]:
+    """So many threads inside (results are equal to the last bit for equal threads only); the caller's number and random
+    state are as they were afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(before)

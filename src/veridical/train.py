@@ -13,8 +13,7 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ from veridical.loop import BEST, CHECKPOINT, State, failure, fit
 from veridical.model.load import create
 from veridical.records import Answers, Dataset, Example
 from veridical.scores import BINS, Scores, score, targets
-from veridical.task import Task, ask_all, measure
+from veridical.task import Task, ask_all, measure, own_threads
 from veridical.term import label as objective_label
 from veridical.term import objective as read_objective
 from veridical.term import ready
@@ -103,7 +102,7 @@ def train(
     threads = _threads(folder, config)
     if accelerator.is_main_process:
         _begin(folder, spec, accelerator, threads, seed)
-    with _own_threads_and_random_numbers(threads, accelerator.device):
+    with own_threads(threads, accelerator.device):
         clf = create(model, dataset, seed=seed)
         clf.model.to(accelerator.device)
         held = {split: examples for split, examples in dataset.splits.items() if examples}
@@ -149,18 +148,6 @@ def _begin(folder: Path, spec: Any, accelerator: Accelerator, threads: int, seed
         device, processes = str(accelerator.device), accelerator.num_processes
         facts = store.stamp(threads=threads, device=device, processes=processes, seed=seed)
         store.write_json(folder / "stamp.json", facts)
-
-
-@contextmanager
-def _own_threads_and_random_numbers(threads: int, device: torch.device) -> Iterator[None]:
-    """The caller's number of threads and random state are as they were afterwards."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _finish(task: Task, state: State) -> None:

@@ -26,7 +26,7 @@ from veridical.explain import attributions
 from veridical.loop import BEST
 from veridical.records import Attribution, Encoded
 from veridical.registry import Choice
-from veridical.roar.job import SPLITS, Bench, bench, own_threads
+from veridical.roar.job import SPLITS, Bench, bench
 from veridical.roar.mask import (
     Amount,
     Orders,
@@ -40,6 +40,7 @@ from veridical.roar.mask import (
     random_order,
 )
 from veridical.roar.point import read_point, train_point
+from veridical.task import own_threads
 
 PART = 1024  # texts whose explanations are one part: what a killed worker loses of them
 RANDOM, ORACLE = "random", "oracle"
@@ -181,7 +182,7 @@ def _explain(own: Bench, choice: Choice[Method], weights: Path, folder: Path, be
         if before is not None:
             gone_before = before[split][part.start : part.stop]
             texts = [masked(e, some, own.mask) for e, some in zip(texts, gone_before, strict=True)]
-        with own_threads(own.job.config):
+        with own_threads(own.threads, own.clf.device):
             found = attributions(own.clf, texts, choice, "gold")
         columns: dict[str, list[Any]] = {
             "order": [order(a.scores, a.encoded.free, some) for a, some in zip(found, gone_before, strict=True)],

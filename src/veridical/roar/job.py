@@ -7,8 +7,7 @@ data.parquet    the texts: workers need nothing else of where they came from
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -54,6 +53,10 @@ class Bench:
     @property
     def place(self) -> Path:
         return self.job.folder / f"seed{self.seed}"
+
+    @property
+    def threads(self) -> int:
+        return self.job.config.threads or 1
 
     @property
     def filler(self) -> int:
@@ -179,16 +182,3 @@ def _bench(folder: Path, seed: int, spec: str) -> Bench:
         gold={split: targets(job.data.splits[split], job.data.labels, False) for split in SPLITS},
         mask=int(mask),
     )
-
-
-@contextmanager
-def own_threads(config: TrainConfig) -> Iterator[None]:
-    """As many threads as the settings say (one, unless told otherwise: results are equal to the last bit for equal
-    threads only), and random numbers that leave the caller's alone."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(config.threads or 1)
-    try:
-        with torch.random.fork_rng():
-            yield
-    finally:
-        torch.set_num_threads(before)

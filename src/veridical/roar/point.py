@@ -22,9 +22,9 @@ from accelerate import Accelerator
 from veridical import store
 from veridical.loop import BEST, CHECKPOINT, LOG, fit
 from veridical.records import Encoded
-from veridical.roar.job import Bench, own_threads
+from veridical.roar.job import Bench
 from veridical.scores import score
-from veridical.task import Task, ask_all
+from veridical.task import Task, ask_all, own_threads
 from veridical.term import objective, ready
 
 POINT = "point.json"
@@ -37,7 +37,7 @@ def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]]
         if work is None:
             return
         if not (work / POINT).exists():  # else its worker was killed while it tidied up
-            with own_threads(bench.job.config):
+            with own_threads(bench.threads, bench.clf.device):
                 store.write_json(work / POINT, _trained(bench, work, encoded))
         for name in (CHECKPOINT, LOG, *(() if keep else (BEST,))):
             store.remove(work / name)

@@ -20,8 +20,8 @@ from veridical.loop import fit
 from veridical.model.ask import predict
 from veridical.records import Encoded
 from veridical.roar.cells import FIXED
-from veridical.roar.job import SPLITS, Bench, own_threads
-from veridical.task import Task
+from veridical.roar.job import SPLITS, Bench
+from veridical.task import Task, own_threads
 from veridical.term import objective, ready
 
 BATCHES = 5  # trained on for the timing
@@ -56,7 +56,7 @@ def take_time(bench: Bench, measures: Sequence[str]) -> Timing:
     config, train = bench.job.config, bench.encoded["train"]
     few = train[:: max(1, len(train) // (BATCHES * config.batch))][: BATCHES * config.batch]
     tokens = {split: _tokens(bench.encoded[split]) for split in SPLITS}
-    with own_threads(config), warnings.catch_warnings():
+    with own_threads(bench.threads, bench.clf.device), warnings.catch_warnings():
         warnings.simplefilter("ignore", Caution)  # what there is to say of a method is said when it is run
         one = few[: config.batch]
         _train(bench, one)  # the first steps of a process are slow
