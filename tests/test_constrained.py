@@ -155,7 +155,7 @@ def test_a_run_without_an_eligible_epoch_fails_and_keeps_nothing(
     run = train(guided(), model, bound="explanation=1e-9", config=CONFIG, out=tmp_path / "run")
     values = [row["dev"]["explanation"] for row in log_of(run) if "dev" in row]
     assert "No epoch keeps the bound, so no weights are kept" in run.failed
-    assert f"was at best {min(values):.4g}" in run.failed
+    assert f"was at best {min(values):.4g}. Raise it, or train on." in run.failed
     assert run.failed in capsys.readouterr().err
     assert (run.scores, run.best_epoch, run.epochs) == ({}, 0, 4)
     assert {path.name for path in run.folder.iterdir()} == {"spec.json", "stamp.json", "train.jsonl", "scores.json"}
@@ -211,6 +211,11 @@ def test_runs_that_cannot_be_bounded_are_refused(model: str, tmp_path: Path):
         train(data, model, bound="explanation=1", config=CONFIG, out=tmp_path / "b", progress=False)
 
 
+def test_a_train_bound_that_asks_nothing_is_named(model: str, tmp_path: Path):
+    run = train(guided(), model, bound="explanation=9+1e-9", config=CONFIG, out=tmp_path / "run", progress=False)
+    assert "is within the train bound (9), which asks no more. Lower the train bound." in run.failed
+
+
 # -- the search ---------------------------------------------------------------------------------------------
 
 
@@ -236,6 +241,13 @@ def test_a_bound_is_searched_and_then_trained_under(model: str, tmp_path: Path):
     assert bound.train == pytest.approx(1.5 * np.mean([low for low, _ in lows]), rel=1e-3)
     assert bound.dev == pytest.approx(np.mean([low for _, low in lows]), rel=1e-3)
     assert bound.lr == 0.2
+    closer = search(
+        guided(), model, bound="explanation=search:looser=1.1", objective=spec, seeds=seeds, config=config, out=tmp_path
+    )
+    _, (close,) = constrain(objective(spec), closer)
+    assert (close.train, close.dev) == (pytest.approx(1.1 / 1.5 * bound.train, rel=1e-3), bound.dev)
+    with pytest.raises(InputError, match=r"looser, .*'explanation', is 0.5; it must be 1 or more"):
+        search(guided(), model, bound="explanation=search:looser=0.5", objective=spec, out=tmp_path)
     assert is_searched("explanation=search:lr=0.2")
     assert not is_searched(found)
     assert not is_searched(None)

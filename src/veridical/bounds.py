@@ -2,12 +2,14 @@
 
 Explanation regularisation, appendix H: the term alone is trained for with three seeds. The bound of the dev loss is
 the mean over seeds of its lowest epoch; that of the train loss is 1.5 times the same of the train loss (the mean over
-an epoch's steps, dropout on). Every run is an ordinary one, resumed and reused like any other.
+an epoch's steps, dropout on), or `search:looser=1.1` times. Every run is an ordinary one, resumed and reused like any
+other.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +19,7 @@ from veridical.config import TrainConfig, defaults
 from veridical.constrained import constrain, read_bounds
 from veridical.errors import InputError
 from veridical.records import Dataset
+from veridical.registry import read
 from veridical.term import objective as read_objective
 from veridical.train import Run, train_seeds
 
@@ -47,7 +50,7 @@ def search(
     if not seeds:
         raise InputError("A bound is searched with at least one seed; give seeds=(0, 1, 2).")
     alone = dataclasses.replace(config or defaults(model), select="objective")
-    asked = read_bounds(bound)
+    asked, looser = _looser(read_bounds(bound))
     chosen, _ = constrain(read_objective(objective), ",".join(f"{name}={_unsearched(value)}" for name, value in asked))
     found = []
     for name, value in asked:
@@ -60,9 +63,24 @@ def search(
                 data, model, objective=spec, seeds=seeds, config=alone, limit=limit, out=folder, progress=progress
             )
             train, dev = (sum(lows) / len(lows) for lows in zip(*(lowest(run, name) for run in runs), strict=True))
-            head = f"{LOOSER * train:.4g}+{dev:.4g}"
+            head = f"{looser[name] * train:.4g}+{dev:.4g}"
         found.append(f"{name}={head}:{options}" if options else f"{name}={head}")
     return ",".join(found)
+
+
+def _looser(asked: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], dict[str, float]]:
+    """What is asked without the search's own option, and that option by term."""
+    left, looser = [], {}
+    for name, value in asked:
+        head, *options = value.split(":")
+        given = [option.partition("=")[2] for option in options if head == SEARCH and option.startswith("looser=")]
+        who = f"looser, of the search for the bound of term {name!r}"
+        looser[name] = read(given[-1], float, who) if given else LOOSER
+        if not 1 <= looser[name] < math.inf:
+            raise InputError(f"{who}, is {looser[name]:g}; it must be 1 or more: nothing lower was reached.")
+        rest = [option for option in options if head != SEARCH or not option.startswith("looser=")]
+        left.append((name, ":".join([head, *rest])))
+    return left, looser
 
 
 def _unsearched(value: str) -> str:

@@ -215,13 +215,23 @@ def _evaluate(task: Task, state: State) -> tuple[State, dict[str, Any]]:
 
 def failure(task: Task) -> str:
     """Why a run under a bound has nothing to keep."""
-    epochs = [row["dev"] for row in store.read_jsonl(task.folder / LOG) if "dev" in row]
-    said = [
-        f"{bound.term} has to be below {SLACK * bound.dev:.4g} on dev ({SLACK:g} times its bound) and was at best "
-        f"{min(dev[bound.term] for dev in epochs):.4g}"
-        for bound in task.bounds
-    ]
-    return f"No epoch keeps the bound, so no weights are kept: {'; '.join(said)}. Raise it, or train on."
+    rows = store.read_jsonl(task.folder / LOG)
+    last = [row for row in rows if "loss" in row][-task.epoch_steps :]
+    said, advice = [], "Raise it, or train on."
+    for bound in task.bounds:
+        best = min(row["dev"][bound.term] for row in rows if "dev" in row)
+        said.append(
+            f"{bound.term} has to be below {SLACK * bound.dev:.4g} on dev ({SLACK:g} times its bound) and was at best "
+            f"{best:.4g}"
+        )
+        steps = [row[bound.term] for row in last if row[bound.term] is not None]
+        train = sum(steps) / len(steps) if steps else math.inf
+        if best >= SLACK * bound.dev and train < bound.train:
+            said[-1] += (
+                f"; its train loss ({train:.4g}) is within the train bound ({bound.train:.4g}), which asks no more"
+            )
+            advice = "Lower the train bound."
+    return f"No epoch keeps the bound, so no weights are kept: {'; '.join(said)}. {advice}"
 
 
 def _sentence(row: dict[str, Any], task: Task) -> str:
