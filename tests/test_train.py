@@ -18,7 +18,7 @@ from transformers import AutoModelForSequenceClassification
 
 from tiny import tiny
 from toy import small_model, toy
-from veridical import loop, store
+from veridical import loop, store, task
 from veridical.config import BILSTM, TrainConfig
 from veridical.errors import InputError
 from veridical.model.classifier import Classifier
@@ -526,3 +526,23 @@ def test_status_tells_done_running_and_broken_apart(model: str, tmp_path: Path, 
     assert replace(alone, age=0.0) == replace(done, age=0.0)
     with pytest.raises(InputError, match="There is no folder"):
         status(tmp_path / "none")
+
+
+def test_splits_are_measured_in_passes_no_wider_than_a_step(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A term that differentiates holds its whole pass in memory, so dev must not be run in wider ones than train."""
+    widths: dict[str, list[int]] = {}
+    real = task.run_terms
+
+    def watch(own: Any, split: str, rows: Any) -> Any:
+        widths.setdefault(split, []).append(len(rows))
+        return real(own, split, rows)
+
+    monkeypatch.setattr(task, "run_terms", watch)
+    config = replace(FAST, epochs=1, batch=4)
+    run = train(
+        toy(), model, objective="input_gradient:weight=0.1", config=config, out=tmp_path / "run", progress=False
+    )
+    assert max(widths["dev"]) == max(widths["test"]) == 4
+    assert run.scores["dev"]["input_gradient"] > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,11 +88,9 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
     logits = np.empty((len(mine), len(task.clf.labels)), dtype=np.float32)
     sums: dict[str, float] = {}
     with task.clf.still(), task.eager():
-        for part in batches_of([len(encoded[i].ids) for i in mine], task.config.budget):
-            own, losses, figures = run_terms(task, split, [mine[i] for i in part])
-            logits[part] = own.detach().float().cpu().numpy()
-            for name, value in {**losses, **figures}.items():
-                sums[name] = sums.get(name, 0.0) + float(value.detach())
+        for part in _no_wider(batches_of([len(encoded[i].ids) for i in mine], task.config.budget), task.config.batch):
+            logits[part], losses = _values(task, split, [mine[i] for i in part])
+            sums = {name: sums.get(name, 0.0) + value for name, value in losses.items()}
     gathered = [(logits, sums)] if world == 1 else gather_object([(logits, sums)])
     answers = _answers(task, [part for part, _ in gathered], len(encoded))
     found = score(answers, gold, task.clf.kind)
@@ -103,6 +101,20 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
     found["objective"] = _objective(task, found)
     del found["cross_entropy"]  # the scores call it loss
     return answers, found
+
+
+def _no_wider(parts: Iterable[Sequence[int]], most: int) -> Iterator[list[int]]:
+    """Passes of at most so many examples: terms that differentiate hold the whole pass in memory, several times over,
+    and the splits that are measured should not need more of it than a step of training."""
+    for part in parts:
+        for start in range(0, len(part), most):
+            yield list(part[start : start + most])
+
+
+def _values(task: Task, split: str, rows: Sequence[int]) -> tuple[np.ndarray, dict[str, float]]:
+    """What `run_terms` finds, as numbers: nothing that it differentiated outlives the call."""
+    logits, losses, figures = run_terms(task, split, rows)
+    return logits.detach().float().cpu().numpy(), {name: float(v.detach()) for name, v in {**losses, **figures}.items()}
 
 
 def _objective(task: Task, found: Scores) -> float | None:
