@@ -219,7 +219,8 @@ def test_traces_beside_a_mark_go_with_the_next_run(tmp_path):
 
 
 PARENT = """
-import sys, toycells
+import signal, sys, toycells
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what is started in the background
 from pathlib import Path
 from veridical.grid import run
 run(toycells.grid(Path(sys.argv[1]), pause=float(sys.argv[2])), sys.argv[1], workers=2)

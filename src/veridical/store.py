@@ -74,8 +74,8 @@ def remove(path: str | Path) -> None:
     path = Path(path)
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    elif os.path.lexists(path):
+        path.unlink(missing_ok=True)  # another process may have been first
 
 
 def clean(folder: str | Path) -> None:
