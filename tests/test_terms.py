@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from toy import small_model, toy
-from veridical import store
+from veridical import store, task
 from veridical.config import TrainConfig
 from veridical.errors import InputError
 from veridical.model.load import load
@@ -179,3 +179,18 @@ def test_a_term_may_run_the_model_again_with_dropout_off(add: Any, tmp_path: Pat
 def test_a_spec_inside_an_option_has_slashes():
     assert inner("alti/layer=3/norm=l2") == "alti:layer=3:norm=l2"
     assert inner("attention") == "attention"
+
+
+def test_a_figure_that_only_some_passes_have_is_kept(still: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    real, passes = task.run_terms, []
+
+    def once(own: Any, split: str, rows: Any) -> Any:
+        logits, losses, figures = real(own, split, rows)
+        passes.append(split)
+        return logits, losses, {**figures, "seen": torch.tensor(10.0)} if passes.count("dev") == 1 else figures
+
+    monkeypatch.setattr(task, "run_terms", once)
+    small = replace(FAST, batch=4, epochs=1)
+    run = train(toy(), still, objective="input_gradient:weight=0.1", config=small, out=tmp_path / "run", progress=False)
+    assert passes.count("dev") > 2
+    assert log_of(run)[-1]["dev"]["seen"] == pytest.approx(10.0 / len(toy().splits["dev"]))

@@ -90,7 +90,7 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
     with task.clf.still(), task.eager():
         for part in _no_wider(batches_of([len(encoded[i].ids) for i in mine], task.config.budget), task.config.batch):
             logits[part], losses = _values(task, split, [mine[i] for i in part])
-            sums = {name: sums.get(name, 0.0) + value for name, value in losses.items()}
+            sums |= {name: sums.get(name, 0.0) + value for name, value in losses.items()}
     gathered = [(logits, sums)] if world == 1 else gather_object([(logits, sums)])
     answers = _answers(task, [part for part, _ in gathered], len(encoded))
     found = score(answers, gold, task.clf.kind)
