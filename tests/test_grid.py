@@ -151,6 +151,34 @@ def test_a_mistake_stops_the_grid_with_its_sentence(tmp_path):
     assert not calls(tmp_path, "long")
 
 
+def test_a_sentence_of_one_cell_is_its_own_where_others_are_done(tmp_path):
+    """A training that breaks down, in a folder that has results: the rest goes on, this time and every time."""
+    wrong = Cell("b/wrong", "toycells:mistake", {"sentence": "It broke down; lower lr."})
+    others = [Cell(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "c", "d")]
+    run(others[:1], tmp_path)
+    for done in (["a", "c"], ["a", "c", "d"]):
+        with pytest.raises(GridError, match=r"1 cell failed \(b/wrong\).* says why \(It broke down; lower lr\.\)"):
+            run([wrong, *others[: len(done)]], tmp_path, workers=1)
+        assert [name for name in "acd" if calls(tmp_path, name)] == done
+    assert error(tmp_path, "b/wrong").read_text() == "It broke down; lower lr."
+    assert "failed" in CliRunner().invoke(app, ["status", str(tmp_path)]).output
+
+
+def test_a_freed_worker_does_not_wait_for_what_is_told(tmp_path):
+    """Summaries of a grid may take seconds: the next cell is started first."""
+    begun: list[bool] = []
+    cells = [Cell(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "b")]
+
+    def tick(key: str) -> None:
+        until = time.monotonic() + 60
+        while key == "a" and not calls(tmp_path, "b") and time.monotonic() < until:
+            time.sleep(0.05)
+        begun.append(bool(calls(tmp_path, "b")))
+
+    run(cells, tmp_path, workers=1, tick=tick)
+    assert begun == [True, True]
+
+
 def test_a_cell_that_kills_its_worker_is_retried_and_given_up(tmp_path):
     cells = [Cell("dies", "toycells:die"), Cell("works", "toycells:note", {"folder": str(tmp_path), "name": "works"})]
     with pytest.raises(GridError, match=r"1 cell failed \(dies\); "):
@@ -305,7 +333,7 @@ def test_shards_one_after_the_other_give_the_whole(tmp_path, undisturbed):
     cells = grid(tmp_path)
     run(cells, tmp_path, shard="2/3", workers=1)
     made = {key for cell in cells if mark(tmp_path, key := cell.key).exists()}
-    assert made == {"shared/1", "chain/1", "shared/0", "chain/4"}
+    assert made == {"shared/1", "chain/1", "shared/0", "chain/4"}  # dealt out to and fro: 0 1 2, 5 4 3
     for shard in ("1/3", "3/3"):
         run(cells, tmp_path, shard=shard, workers=1)
     assert results(tmp_path) == undisturbed
@@ -326,6 +354,14 @@ def test_shards_share_what_nobody_waits_for_and_have_all_they_need(data: st.Data
         assert len(set(keys)) == len(keys)
         assert all(key in keys for cell in shard for key in cell.after)
     assert {cell.key for shard in shards for cell in shard} == {cell.key for cell in cells}
+
+
+@pytest.mark.parametrize("parts", [2, 5, 10])
+def test_shards_get_as_many_of_the_costly_cells(parts):
+    cost = {"cheap": 1, "fair": 2, "dear": 6, "also-dear": 6}
+    cells = [Cell(f"seed{seed}/{kind}/by-p10", "x:y") for seed in range(5) for kind in cost]
+    loads = [sum(cost[c.key.split("/")[1]] for c in _mine(cells, f"{i}/{parts}")) for i in range(1, parts + 1)]
+    assert max(loads) <= 1.25 * sum(loads) / parts
 
 
 def test_shards_are_numbered_from_one():

@@ -217,10 +217,25 @@ def test_grids_get_the_same_engine_and_run_between_what_they_need_and_what_needs
         ("cells", "c/command"),
         ("roar", "d", "made/b", "1/2", "local", "3"),
         ("roar", "bad", "", "1/2", "local", "3"),
-        ("cells", "a/command", "c/command"),
     ]
     assert "1 of 2 grids failed: veridical roar --data bad" in shown
     assert "No such data; take others." in shown
+    assert "1 command waits for grids that are not done" in shown  # another task may not be through yet
+
+    order.clear()
+    invoke(path, "--out", tmp_path / "out", code=1)
+    assert order[0] == ("cells", "c/command")
+    assert order[-1] == ("cells", "a/command")  # it does not wait for the grid that failed
+
+    order.clear()
+    rows = [("a", "plain x --out made/a"), ("b", "roar --data made/a --out made/b"), ("c", "plain made/b")]
+    path.write_text("".join(item.format(*row) for row in rows))
+    (tmp_path / "out/made/b").mkdir(parents=True)
+    store.write_json(tmp_path / "out/made/b/grid.json", {"workers": 1, "cells": []})  # as if every part were done
+    invoke(path, "--out", tmp_path / "out", "--shard", "2/2")
+    # Its second part has no cell of a's; but the grid reads a, so that it waits for it or computes it.
+    assert order[0] == ("cells", "a/command")
+    assert ([one[0] for one in order[-2:]], order[-1]) == (["roar", "cells"], ("cells", "c/command"))
 
     order.clear()
     path.write_text(item.format("a", "roar --data stop") + item.format("b", "roar --data d"))

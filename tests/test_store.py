@@ -187,6 +187,20 @@ def test_a_folder_belongs_to_one_spec(tmp_path: Path):
         store.claim(tmp_path / "photos", spec)
 
 
+def test_a_folder_claimed_by_another_process_in_that_moment_is_compared(tmp_path: Path, monkeypatch):
+    real = Path.iterdir
+
+    def claimed_meanwhile(folder: Path):
+        store.write_json(folder / "spec.json", {"seed": 1})
+        return real(folder)
+
+    monkeypatch.setattr(Path, "iterdir", claimed_meanwhile)
+    store.claim(tmp_path, {"seed": 1})
+    (tmp_path / "spec.json").unlink()
+    with pytest.raises(InputError, match="seed is 1 there and 2 now"):
+        store.claim(tmp_path, {"seed": 2})
+
+
 def test_the_stamp_names_versions_but_no_host():
     import platform
 

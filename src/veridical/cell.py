@@ -67,12 +67,13 @@ class Cell:
 class Outcome:
     """How the attempt to compute a cell ended.
 
-    A `mistake` is the user's and would befall other cells too; `failed` is this cell's alone, `lost` its worker's;
+    A `mistake` would befall any cell. `refused` is the call's own InputError: it may befall others (a model that cannot
+    be loaded) or not (a training that breaks down). `failed` is a bug of this cell's alone, `lost` its worker's end;
     `elsewhere`: another process is at work on it.
     """
 
     key: str
-    state: Literal["done", "mistake", "failed", "lost", "elsewhere"]
+    state: Literal["done", "mistake", "refused", "failed", "lost", "elsewhere"]
     text: str = ""  # the sentence, the traceback, or what is known of the worker's end
 
 
@@ -148,8 +149,8 @@ def compute(out: str | Path, cell: Cell) -> Outcome:
                 seconds = round(spent(tries) + time.monotonic() - begun, 3)
                 facts = {"seconds": seconds, "attempt": len(tries) + 1, "weight": cell.weight}
                 store.write_json(mark(out, cell.key), store.stamp(**facts, call=cell.call, hash=cell.hash))
-    except InputError as mistake:
-        return Outcome(cell.key, "mistake", str(mistake))
+    except InputError as refusal:
+        return Outcome(cell.key, "refused", str(refusal))
     except (Exception, SystemExit):  # whatever it is, it is told and stored, and other cells go on
         return Outcome(cell.key, "failed", traceback.format_exc())
     finally:

@@ -41,7 +41,10 @@ def roar(
     ] = False,
     score: Annotated[
         Literal["macro_f1", "accuracy", "micro_f1"] | None,
-        typer.Option(help="What curves show. [dim]\\[default: as the paper: accuracy for bAbI, macro_f1 elsewhere][/]"),
+        typer.Option(
+            help="What curves show. [dim]\\[default: accuracy for bAbI and planted, micro_f1 for SNLI, macro_f1 "
+            "elsewhere][/]"
+        ),
     ] = None,
     leakage: Annotated[
         bool, typer.Option(help="Where a curve lies above random, train on the positions of the masks alone.")

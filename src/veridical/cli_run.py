@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -46,16 +48,16 @@ def run(
 ) -> None:
     """Run a recipe: the commands that make a paper's tables and figures, side by side.
 
-    What a command says is in logs/ of the folder. Interrupted at any moment, the same command goes on;
-    `veridical status` shows how far it is. --json prints the plan, and what of it is done at the end.
+    What a command says is in logs/ of the folder, but for those that are grids themselves, which say it here.
+    Interrupted at any moment, the same command goes on; `veridical status` shows how far it is. --json prints
+    the plan, and what of it is done at the end.
 
     Example: veridical run recipes/soft-faithfulness.toml --only "table 3, SST" --dry-run
     """
     from veridical import recipe as recipes
-    from veridical.grid import part_of
+    from veridical.grid import check
 
-    if shard is not None:
-        part_of(shard)
+    check(engine, workers, shard, address)
     lines = recipes.read(recipe)
     commands = recipes.choose(lines, only or (), unrun=unrun)
     folder = out or Path("runs") / recipe.stem
@@ -74,28 +76,68 @@ def run(
 
 def _run(commands: Sequence[Command], folder: Path, how: dict[str, Any], *, silent: bool) -> None:
     """Commands that are grids themselves (they take --shard) get the same engine, one after the other; all others are
-    cells of one grid, before them or, if they read what those make, after them."""
+    cells of one grid, before them or, if they read what those make, after them.
+
+    Of an array job every task sees done what a grid reads, and the first to find all grids done does what reads them.
+    """
     from veridical import recipe as recipes
 
     grids = [command for command in commands if _is_grid(command)]
     plain = [command for command in commands if command not in grids]
-    later, more = set(), {command.key for command in grids}
-    while more:
-        later |= more
-        more = {command.key for command in plain if later & set(command.after)} - later
+    own, needs = [command.key for command in grids], {command.key: command.after for command in commands}
+    inputs = _reach(own, lambda key: needs.get(key, ()))
+    later = _reach(own, lambda key: [other for other, before in needs.items() if key in before])
+    whole = {**how, "shard": None}
+    _compute([command for command in plain if command.key in inputs - later], folder, whole, silent)
     _compute([command for command in plain if command.key not in later], folder, how, silent)
-    failed = []
+    failed, whole_grids = [], set()
     for command in grids:
         options = [text for name, value in how.items() if value is not None for text in (f"--{name}", str(value))]
         if not silent:
             say(f"$ {command}")
-        if recipes.type_in([*command.words, *options], folder):
+        with redirect_stdout(sys.stderr) if silent else nullcontext():
+            code = recipes.type_in([*command.words, *options], folder)
+        if code:
             failed.append(str(command))
-    if any(command.key in later for command in plain):
-        _compute(plain, folder, how, silent)
+        elif how["shard"] is None or len(set(_counts(command, folder))) == 1:
+            whole_grids.add(command.key)
+    after = [command for command in plain if command.key in later]
+    ready = [one for one in after if _reach([one.key], lambda key: needs.get(key, ())) & {*own} <= whole_grids]
+    _compute(ready, folder, whole, silent)
+    if left := len(after) - len(ready):
+        wait = "command waits" if left == 1 else "commands wait"
+        say(f"{left} {wait} for grids that are not done; when they are, run this again.")
     if failed:
         say(f"{len(failed)} of {len(grids)} grids failed: {'; '.join(failed)}")
         raise typer.Exit(1)
+
+
+def _reach(keys: Sequence[str], near: Callable[[str], Sequence[str]]) -> set[str]:
+    """These keys, those near them, those near these, and so on."""
+    found: set[str] = set()
+    ask = list(keys)
+    while ask:
+        key = ask.pop()
+        if key not in found:
+            found.add(key)
+            ask.extend(near(key))
+    return found
+
+
+def _counts(command: Command, folder: Path) -> tuple[int, int]:
+    """The cells of a command and how many of them are done; of a grid that has not begun, one that is not."""
+    from veridical import recipe as recipes
+    from veridical.cell import PLAN
+    from veridical.status import grids
+
+    if not _is_grid(command):
+        cells = recipes.cells([command], folder)
+        return len(cells), _done(cells, folder)
+    own = folder / (command.out or "")
+    if command.out is None or not (own / PLAN).exists():
+        return 1, 0
+    (found,) = [grid for grid in grids(own) if grid.folder == own]
+    return len(found.cells), found.count("done")
 
 
 def _is_grid(command: Command) -> bool:
@@ -133,13 +175,11 @@ def _done(cells: Sequence[Any], folder: Path) -> int:
 
 def _plan(lines: Sequence[Line], commands: Sequence[Command], folder: Path) -> list[dict[str, Any]]:
     """A row per line: its commands that are to run, with how much of them is done, or why none is."""
-    from veridical import recipe as recipes
-
     chosen = {command.key for command in commands}
     rows = []
     for line in lines:
         own = [command for command in line.commands if command.key in chosen]
-        cells = recipes.cells(own, folder)
+        counts = [_counts(command, folder) for command in own]
         if own:
             state = "runs"
         elif given := [name for name in line.lines if all(one.key in chosen for one in _of(lines, name))]:
@@ -154,8 +194,8 @@ def _plan(lines: Sequence[Line], commands: Sequence[Command], folder: Path) -> l
                 "state": state,
                 "status": line.status,
                 "commands": [str(command) for command in own],
-                "cells": len(cells),
-                "done": _done(cells, folder),
+                "cells": sum(cells for cells, _ in counts),
+                "done": sum(done for _, done in counts),
             }
         )
     return rows

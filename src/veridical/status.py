@@ -49,7 +49,7 @@ class GridStatus:
     state: Literal["done", "running", "stopped"]
     workers: int  # cells at once: those that run now, or as many as were asked for
     cells: tuple[CellStatus, ...]
-    remaining: float | None  # seconds, if the others cost by their weight what those that are done did
+    remaining: float | None  # seconds, if the others cost by their weight what those that are done or run did
 
     def count(self, state: str) -> int:
         return sum(cell.state == state for cell in self.cells)
@@ -103,7 +103,8 @@ def _remaining(cells: Sequence[CellStatus], workers: int) -> float | None:
     weight = sum(cell.weight for cell in done)
     if not weight:
         return None
-    rate = sum(cell.seconds for cell in done) / weight
+    begun = [cell for cell in cells if cell.state in ("done", "running")]  # what runs costs at least what it has cost
+    rate = max(sum(c.seconds for c in some) / sum(c.weight for c in some) for some in (done, begun))
     left = [max(0.0, rate * cell.weight - cell.seconds) for cell in cells if cell.state != "done"]
     return max(sum(left) / workers, *left)
 

@@ -129,14 +129,14 @@ def write_parquet(path: str | Path, table: pyarrow.Table | Mapping[str, Sequence
         pyarrow.parquet.write_table(table, temporary)
 
 
-def read_parquet(path: str | Path) -> pyarrow.Table:
+def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
     import pyarrow
     import pyarrow.parquet
 
     try:
         # A path is opened by us: pyarrow would read `name=value` in folder names as partition columns.
         with open(path, "rb") as file:
-            return pyarrow.parquet.read_table(file)
+            return pyarrow.parquet.read_table(file, columns=None if columns is None else list(columns))
     except (OSError, pyarrow.ArrowException) as problem:
         raise InputError(f"{path} cannot be read as Parquet ({problem}); delete it to have it made again.") from problem
 
@@ -192,14 +192,14 @@ def parts(folder: str | Path, count: int, size: int) -> list[Part]:
     return [Part(Path(folder) / f"part-{i:04d}.parquet", s, min(s + size, count)) for i, s in enumerate(starts)]
 
 
-def read_parts(folder: str | Path) -> pyarrow.Table:
-    """The parts of a folder, one after the other."""
+def read_parts(folder: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
+    """The parts of a folder, one after the other; only these columns of them, if given."""
     import pyarrow
 
     found = sorted(Path(folder).glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
     if not found:
         raise InputError(f"{folder} holds no parts (part-0000.parquet, ...); run the stage that writes them.")
-    return pyarrow.concat_tables([read_parquet(path) for path in found])
+    return pyarrow.concat_tables([read_parquet(path, columns) for path in found])
 
 
 # -- run folders --------------------------------------------------------------------------------------------
@@ -246,11 +246,12 @@ def claim(folder: str | Path, spec: Any) -> None:
     path, wanted = Path(folder) / "spec.json", _flat(plain(spec))
     if not path.exists():
         others = [p.name for p in path.parent.iterdir() if not p.name.startswith(".")] if path.parent.is_dir() else []
-        if others:
+        if others and not path.exists():  # else another process has claimed it since
             raise InputError(
                 f"{folder} is not a run folder but holds {others[0]!r}; choose another --out, or empty it."
             )
-        return
+        if not path.exists():
+            return
     held = _flat(read_json(path))
     differing = [key for key in sorted({*held, *wanted}) if held.get(key) != wanted.get(key)]
     if differing:

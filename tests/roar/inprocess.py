@@ -33,6 +33,7 @@ def run_here(
 
 def small(out: Path, **asked: Any) -> Roar:
     """Recursive ROAR on a few short texts; two points between the ends."""
-    settings: dict[str, Any] = {"methods": "attention", "seeds": 1, "step": 40, "config": TINY, "progress": False}
+    settings: dict[str, Any] = {"methods": "attention", "seeds": 1, "config": TINY, "progress": False}
+    settings |= {} if "tokens" in asked else {"step": 40}
     data = asked.pop("data", None) or toy(train=24, dev=8, test=12)
     return roar(data, asked.pop("model", MODEL), out=out, **{**settings, **asked})

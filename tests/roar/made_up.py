@@ -10,7 +10,7 @@ from inprocess import MODEL, TINY
 from toy import toy
 from veridical import store
 from veridical.roar.cells import RANDOM, curve_place, leak_place, place
-from veridical.roar.job import SPLITS, begin, bench
+from veridical.roar.job import SPLITS, asked, begin, bench
 from veridical.roar.mask import Steps
 from veridical.roar.points import Request
 from veridical.roar.summary import write_facts
@@ -34,7 +34,8 @@ def write_point(folder: Path, score: float) -> None:
 
 def made_up(folder: Path, *, seeds: int = 5, kinds: tuple[bool, ...] = (True, False), until: int = 100) -> Request:
     """A folder whose points are done, up to `until` per cent, and what is to be asked of it."""
-    job = begin(folder, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    job = asked(folder, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(job)
     write_facts(bench(job.folder, 0))
     request = Request((GOOD, EVEN, LEAKY), tuple(range(seeds)), Steps(10), kinds, "macro_f1")
     for seed in request.seeds:

@@ -23,7 +23,7 @@ from veridical.roar import cells
 from veridical.roar import job as job_module
 from veridical.roar import point as point_module
 from veridical.roar.cells import curve_place, held_by_top, place
-from veridical.roar.job import SPLITS, begin, bench
+from veridical.roar.job import SPLITS, asked, begin, bench
 from veridical.roar.mask import Amount, Steps, gone
 from veridical.roar.point import alone, read_point, train_point
 
@@ -170,7 +170,8 @@ def test_train_dev_and_test_are_masked_and_the_context_never_is(tmp_path, monkey
         real(own, folder, encoded, **how)
 
     monkeypatch.setattr(cells, "train_point", watched)
-    job = begin(tmp_path, toy(24, 8, 8, pair=pair), MODEL, config=TINY, limit=None, rounding="floor")
+    job = asked(tmp_path, toy(24, 8, 8, pair=pair), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(job)
     cells.shared(out=str(job.folder), seed=0, everything=True)
     own = bench(tmp_path, 0)
     (encoded,) = trained
@@ -353,7 +354,8 @@ def test_a_cell_that_is_done_is_found_done(tmp_path, monkeypatch):
 
 def test_points_start_from_the_same_weights_and_are_equal_however_they_come_about(tmp_path):
     """A point trained after others is the one trained alone: nothing is left of what came before."""
-    job = begin(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    job = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(job)
     own = bench(job.folder, 0)
     train_point(own, tmp_path / "a", own.encoded)
     train_point(own, tmp_path / "b", {s: own.encoded[s][::-1] for s in SPLITS})  # something else in between
@@ -365,7 +367,8 @@ def test_points_start_from_the_same_weights_and_are_equal_however_they_come_abou
 
 
 def test_a_cell_says_what_is_wrong_with_the_model(tmp_path, monkeypatch):
-    job = begin(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    job = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(job)
     real = job_module.create
 
     def without_mask(*asked, **how):

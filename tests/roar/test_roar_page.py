@@ -74,6 +74,41 @@ def test_leakage_is_where_a_curve_lies_furthest_above_random(done):
         assert (row["positions_alone"], row["everything_masked"]) == (0.8, 0.5)
 
 
+def test_what_was_checked_for_leakage_is_said(tmp_path):
+    request = made_up(tmp_path, seeds=1, kinds=(True,))
+    request = replace(request, measures=(GOOD,))
+    page = tmp_path / "report.html"
+    assert write_summary(tmp_path, request)["leakage_checks"] == {"asked": True, "done": 1, "of": 1}
+    assert "No curve lies above random anywhere" in page.read_text()
+    summary = write_summary(tmp_path, replace(request, leakage=False))
+    assert (summary["leakage"], summary["leakage_checks"]["asked"]) == ([], False)
+    assert "--no-leakage" in page.read_text()
+    for path in list(tmp_path.rglob("p*-positions")):
+        shutil.rmtree(path)
+    summary = write_summary(tmp_path, replace(request, measures=(GOOD, LEAKY)))
+    assert summary["leakage_checks"] == {"asked": True, "done": 1, "of": 2}
+    assert "1 of 2 curves looked at so far" in page.read_text()
+
+
+def test_time_has_the_leakage_checks_and_no_explanation_that_is_half_done(done, tmp_path):
+    folder, request, _ = done
+    time = store.read_json(folder / "time.json")
+    (checks,) = [row for row in time["rows"] if row["measure"] == "leakage checks"]
+    above = len(store.read_json(folder / "summary.json")["leakage"])
+    assert above >= 5
+    assert checks["trainings"] == above
+    assert time["seconds"] == pytest.approx(sum(row["seconds"] for row in time["rows"]))
+    shutil.copytree(folder, tmp_path / "copy")
+    (first, *_) = sorted((tmp_path / "copy").glob("seed0/attention*/order/test/part-0000.parquet"))
+    first.unlink()  # the folder is there before its part is: another worker is about to write it
+    write_summary(tmp_path / "copy", request)
+    counts = {
+        where: {row["measure"]: row["explanations"] for row in store.read_json(where / "time.json")["rows"][:3]}
+        for where in (folder, tmp_path / "copy")
+    }
+    assert counts[tmp_path / "copy"] == {**counts[folder], GOOD: counts[folder][GOOD] - 1}
+
+
 def test_intervals_may_be_students(done):
     folder, request, summary = done
     bca = next(row for row in summary["areas"] if row["measure"] == GOOD)

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from itertools import cycle
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -60,16 +61,11 @@ def run(
 
     `out` is the folder of the grid; on a cluster all machines must see it. `shard="2/8"` takes the second of eight
     parts. A cell whose worker is killed is started again up to `retries` times. `tick` is called with the key of every
-    cell that is done now. Raises the InputError of the first cell that raises one, and GridError at the end if
-    others failed.
+    cell that is done now. Raises GridError at the end if cells failed; and the InputError of a cell at once if none has
+    been done yet, for then it would befall the others too.
     """
     cells = list(cells)
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    if workers is not None and workers < 1:
-        raise InputError(f"{workers} workers cannot compute anything; give --workers 1 or more, or leave it out.")
-    if address is not None and engine != "ray":
-        raise InputError(f"An address ({address}) is of a Ray cluster; give --engine ray with it, or leave it out.")
+    check(engine, workers, shard, address)
     _check(cells)
     out = Path(out).absolute()  # workers may stand elsewhere
     mine = _mine(cells, shard)
@@ -102,6 +98,7 @@ def _schedule(
     running: set[str] = set()
     failed: list[str] = []
     losses: Counter[str] = Counter()
+    news: list[str] = []
     while True:
         others = False  # whether other processes work on what is awaited, or have just done so
         for cell in waiting:
@@ -111,26 +108,29 @@ def _schedule(
                 others = True
                 done.add(cell.key)
                 forget(out, cell.key)
-                tick(cell.key)
+                news.append(cell.key)
             elif is_alive(attempts(out, cell.key)):
                 others = True
             elif pool.free > 0 and done.issuperset(cell.after):
                 pool.start(cell)
                 running.add(cell.key)
+        for key in news:  # now that nobody waits for a cell
+            tick(key)
+        news.clear()
         if not running and not others:
             return failed
         for outcome in pool.ended(POLL):
             key = outcome.key
             running.remove(key)
             losses[key] += outcome.state == "lost"
-            if outcome.state == "mistake":
+            if outcome.state == "mistake" or (outcome.state == "refused" and not done):
                 raise InputError(outcome.text)
             if outcome.state == "done":
                 done.add(key)
-                tick(key)
+                news.append(key)
             elif outcome.state == "lost" and is_done(out, key, hashes[key]):  # killed right after it had marked its end
                 continue
-            elif outcome.state == "failed" or losses[key] > retries:
+            elif outcome.state in ("failed", "refused") or losses[key] > retries:
                 store.write_text(error(out, key), outcome.text)
                 failed.append(key)
 
@@ -138,13 +138,26 @@ def _schedule(
 def _complain(out: Path, failed: Sequence[str], left: int) -> None:
     named = ", ".join(failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
     kept = f"; {left} that wait for them {'was' if left == 1 else 'were'} not begun" if left else ""
+    why = error(out, failed[0]).read_text(encoding="utf-8").strip().splitlines()[-1]
     raise GridError(
         f"{len(failed)} {'cell' if len(failed) == 1 else 'cells'} failed ({named}){kept}; {error(out, failed[0])} says "
-        "why, and the same command tries again."
+        f"why ({why}), and the same command tries again."
     )
 
 
 # -- what is asked for --------------------------------------------------------------------------------------
+
+
+def check(engine: str, workers: int | None, shard: str | None, address: str | None) -> None:
+    """Refuse what cannot be run; for callers that have work to do before they run a grid."""
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    if workers is not None and workers < 1:
+        raise InputError(f"{workers} workers cannot compute anything; give --workers 1 or more, or leave it out.")
+    if address is not None and engine != "ray":
+        raise InputError(f"An address ({address}) is of a Ray cluster; give --engine ray with it, or leave it out.")
+    if shard is not None:
+        part_of(shard)
 
 
 def cores() -> int:
@@ -182,14 +195,17 @@ def part_of(shard: str) -> tuple[int, int]:
 def _mine(cells: Sequence[Cell], shard: str | None) -> list[Cell]:
     """The cells that a shard is to see done.
 
-    Of the cells nobody waits for, shard i of n has every n-th from the i-th on; of the others, those that its own need.
-    Shards that start together begin at different places of these, so as not to meet.
+    The cells nobody waits for are dealt out to and fro, sorted by the last step of their keys first: that puts alike
+    cells of all seeds side by side, so every shard gets as many of the costly ones. Of the others a shard has those
+    that its own need; shards that start together begin at different places of these, so as not to meet.
     """
     if shard is None:
         return list(cells)
     place, count = part_of(shard)
     shared = {key for cell in cells for key in cell.after}
-    own = [cell for cell in cells if cell.key not in shared][place - 1 :: count]
+    alike = sorted((cell for cell in cells if cell.key not in shared), key=lambda cell: cell.key.split("/")[::-1])
+    turns = cycle([*range(1, count + 1), *range(count, 0, -1)])
+    own = [cell for cell, turn in zip(alike, turns, strict=False) if turn == place]
     by_key, needed, ask = {cell.key: cell for cell in cells}, set(), [key for cell in own for key in cell.after]
     while ask:
         key = ask.pop()

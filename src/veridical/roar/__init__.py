@@ -28,7 +28,7 @@ from veridical.progress import Report
 from veridical.records import Dataset
 from veridical.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.roar.curve import Interval
-from veridical.roar.job import SPLITS, Bench, Job, begin, bench
+from veridical.roar.job import SPLITS, Bench, Job, asked, begin, make_bench
 from veridical.roar.mask import Rounding, Steps
 from veridical.roar.points import Request, Scored, column, default_score
 from veridical.roar.summary import write_facts, write_summary
@@ -44,6 +44,7 @@ PAPER = (
     "integrated_gradients:rule=right:aggregate=abs",
 )
 SEEDS, STEP = 5, 10
+TIMING = "timing.json"
 QUICK_SEEDS, QUICK_STEP = 1, 20  # every second point of the usual baseline: a full run finds them done
 
 
@@ -118,7 +119,12 @@ def roar(
     whose ends and baseline serve the full run in the same folder. `config` is how a model is trained, or a table of
     settings on top of its own. `dry_run` says what it would cost and stops.
     """
-    job = begin(out, data, model, config=config, limit=limit, rounding=rounding)
+    grid.check(engine, workers, shard, address)
+    if tokens is not None and step is not None:
+        raise InputError(
+            f"Both --step {step} and --tokens {tokens}: texts are masked by shares or by tokens; give one."
+        )
+    job = asked(out, data, model, config=config, limit=limit, rounding=rounding)
     request = Request(
         measures=_measures(methods, job.data),
         seeds=_seeds(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS),
@@ -128,11 +134,10 @@ def roar(
         leakage=leakage,
         interval=interval,
     )
-    first = bench(job.folder, request.seeds[0])
+    first = make_bench(job, request.seeds[0])
     for measure in request.measures:  # one that does not work on this model says so before anything is trained
         if measure not in FIXED:
             attributions(first.clf, first.encoded["test"][:1], all_methods.choose(measure), "gold")
-    write_facts(first)
     timing = _timing(first, request.measures)
     cells = plan(job, request, timing)
     cost = reckon(job, request, timing, cells)
@@ -141,6 +146,9 @@ def roar(
         report.say(cost.sentence(workers or grid.cores()))
         if dry_run:
             return Roar(job.folder, {}, cost)
+        begin(job)  # from here on the folder is of this data, model and training
+        write_facts(first)
+        store.write_json(job.folder / TIMING, timing)
 
         def tick(key: str) -> None:
             report.advance(key)
@@ -199,7 +207,7 @@ def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
         whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
         cells.append(Cell(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
         curve = {**own, "measure": RANDOM, "recursive": False, **same}
-        cells.append(Cell(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, False)))
+        cells.append(Cell(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
         end = Cell(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
         cells.append(end)
         leaks = []
@@ -210,13 +218,20 @@ def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
                 key = f"seed{seed}/{place(measure)}/{steps.name if recursive else f'plain-{steps.name}'}"
                 curve = {**own, "measure": measure, "recursive": recursive, **same}
                 needs = () if measure in FIXED else (whole,)
-                cost = timing.chain(measure, points, recursive)
+                cost = timing.chain(measure, points, _passes(request, measure, recursive))
                 cells.append(Cell(key, "veridical.roar:chain", curve, needs, cost))
                 if request.leakage and measure not in FIXED:
                     check = {**curve, "score": column(request.score)}
                     leaks.append(Cell(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
         cells += leaks
     return cells
+
+
+def _passes(request: Request, measure: str, recursive: bool) -> int:
+    """Explanations of all texts that a curve takes; that of the whole texts serves both kinds."""
+    if measure in FIXED:
+        return 0
+    return len(request.steps.amounts) if recursive else int(True not in request.kinds)
 
 
 def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) -> Cost:
@@ -227,13 +242,13 @@ def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) ->
     checks = sum(one[0] not in FIXED for one in chains) if request.leakage else 0
     rows = [{"measure": "the two ends", "trainings": 2 * seeds, "explanations": 0, "seconds": 2 * seeds * timing.point}]
     for measure, recursive in [(RANDOM, False), *chains]:
-        passes = 0 if measure in FIXED else points if recursive else 1
+        passes = _passes(request, measure, recursive)
         rows.append(
             {
                 "measure": measure if recursive or measure == RANDOM else f"{measure}, not recursive",
                 "trainings": points * seeds,
                 "explanations": passes * seeds,
-                "seconds": timing.chain(measure, points, recursive) * seeds,
+                "seconds": timing.chain(measure, points, passes) * seeds,
             }
         )
     if checks:
@@ -252,11 +267,10 @@ def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) ->
 
 def _timing(own: Bench, measures: Sequence[str]) -> Timing:
     """Taken once per folder; measures asked for later are timed then."""
-    path = own.job.folder / "timing.json"
+    path = own.job.folder / TIMING
     held = Timing(**store.read_json(path)) if path.exists() else None
     missing = [m for m in measures if m not in FIXED and (held is None or m not in held.explain)]
-    if held is None or missing:
-        new = take_time(own, missing)
-        held = dataclasses.replace(new, explain={**(held.explain if held else {}), **new.explain})
-        store.write_json(path, held)
-    return held
+    if held is not None and not missing:
+        return held
+    new = take_time(own, missing)
+    return dataclasses.replace(new, explain={**(held.explain if held else {}), **new.explain})

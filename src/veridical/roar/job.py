@@ -37,6 +37,13 @@ class Job:
     config: TrainConfig
     rounding: Rounding
 
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What a folder is of."""
+        texts = {split: store.stable_hash(self.data.splits[split]) for split in SPLITS}
+        about = {"name": self.data.name, "labels": self.data.labels, "texts": texts}
+        return {"roar": {"data": about, "model": self.model, "train": self.config, "rounding": self.rounding}}
+
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
@@ -81,7 +88,7 @@ def training(model: str, data: Dataset) -> TrainConfig:
     return dataclasses.replace(own, select="auroc")
 
 
-def begin(
+def asked(
     out: str | Path,
     data: str | Dataset,
     model: str,
@@ -90,8 +97,8 @@ def begin(
     limit: int | None,
     rounding: Rounding,
 ) -> Job:
-    """Claim a folder for this data, model and training, and put the texts into it. `config` may be a table of settings
-    on top of the model's own."""
+    """This data, model and training for a folder that is new or of them already; nothing is written. `config` may be a
+    table of settings on top of the model's own."""
     if isinstance(data, str):
         dataset = load_data(data, limit=limit)
     elif limit is not None:
@@ -102,18 +109,20 @@ def begin(
     if not isinstance(config, TrainConfig):
         config = build(TrainConfig, config or {}, base=training(model, dataset), where="train")
     job = Job(Path(out), dataset, model, config, rounding)
-    texts = {split: store.stable_hash(dataset.splits[split]) for split in SPLITS}
-    about = {"name": dataset.name, "labels": dataset.labels, "texts": texts}
-    spec = {"roar": {"data": about, "model": model, "train": config, "rounding": rounding}}
-    store.claim(job.folder, spec)
+    store.claim(job.folder, job.spec)
+    return job
+
+
+def begin(job: Job) -> None:
+    """Claim the folder and put the texts into it, for the workers."""
+    store.claim(job.folder, job.spec)
     for name, write in (
-        ("spec.json", lambda path: store.write_json(path, spec)),  # first: it is what makes the folder ours
-        ("data.parquet", lambda path: store.write_parquet(path, _columns(dataset))),
-        ("stamp.json", lambda path: store.write_json(path, store.stamp(threads=config.threads))),
+        ("spec.json", lambda path: store.write_json(path, job.spec)),  # first: it is what makes the folder ours
+        ("data.parquet", lambda path: store.write_parquet(path, _columns(job.data))),
+        ("stamp.json", lambda path: store.write_json(path, store.stamp(threads=job.config.threads))),
     ):
         if not (job.folder / name).exists():
             write(job.folder / name)
-    return job
 
 
 def _check(data: Dataset) -> None:
@@ -166,7 +175,10 @@ def bench(folder: str | Path, seed: int) -> Bench:
 
 @lru_cache(maxsize=1)
 def _bench(folder: Path, seed: int, spec: str) -> Bench:
-    job = read_job(folder)
+    return make_bench(read_job(folder), seed)
+
+
+def make_bench(job: Job, seed: int) -> Bench:
     clf = create(job.model, job.data, seed=seed)
     if torch.accelerator.is_available():
         clf.model.to(torch.accelerator.current_accelerator())

@@ -1,9 +1,9 @@
 """One point of a curve: a classifier trained on the data with so much masked.
 
 A point is a folder that appears whole, with `point.json` in it; while it is trained it is called
-`<point>.work-<something>`. Its worker holds an advisory lock on that folder, which dies with the worker. So whoever
-comes next takes over where a killed one stopped, two that train the same point never touch each other's files, and
-the first to end wins.
+`<point>.work-<something>`. Its worker holds an advisory lock on a file in that folder, which dies with the worker. So
+whoever comes next takes over where a killed one stopped, two that train the same point never touch each other's files,
+and the first to end wins. (A file, opened for writing: on NFS a lock on a folder holds on one machine only.)
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from veridical.task import Task, ask_all, own_threads
 from veridical.term import objective, ready
 
 POINT = "point.json"
+LOCK = "lock"
 SAVE_STEPS = 200  # between two checkpoints inside an epoch
 
 
@@ -81,6 +82,7 @@ def alone(folder: Path) -> Iterator[Path | None]:
     """A folder that nobody else works in and that becomes `folder` when the block ends; none if that exists."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     if folder.exists():
+        store.remove(folder / LOCK)
         _sweep(folder)
         yield None
         return
@@ -96,6 +98,7 @@ def alone(folder: Path) -> Iterator[Path | None]:
             store.remove(work)  # another was first: its results are the same
     finally:
         os.close(descriptor)
+    store.remove(folder / LOCK)
     _sweep(folder)
 
 
@@ -108,7 +111,7 @@ def _take(folder: Path) -> tuple[Path, int]:
     token = secrets.token_hex(4)
     hidden, work = folder.with_name(f".{folder.name}-{token}"), folder.with_name(f"{folder.name}.work-{token}")
     hidden.mkdir()
-    descriptor = os.open(hidden, os.O_RDONLY)
+    descriptor = os.open(hidden / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     _locked(descriptor)  # before it can be found; where files have no locks nobody takes it over, and it is done anew
     os.rename(hidden, work)
     return work, descriptor
@@ -117,10 +120,10 @@ def _take(folder: Path) -> tuple[Path, int]:
 def _lock(folder: Path) -> int | None:
     """A descriptor that holds the lock on a folder; none if somebody else works in it, or it is gone."""
     try:
-        descriptor = os.open(folder, os.O_RDONLY)
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
     except FileNotFoundError:
         return None
-    if _locked(descriptor) and _is(folder, descriptor):
+    if _locked(descriptor) and _is(folder / LOCK, descriptor):
         return descriptor
     os.close(descriptor)
     return None
@@ -134,10 +137,10 @@ def _locked(descriptor: int) -> bool:
         return False
 
 
-def _is(folder: Path, descriptor: int) -> bool:
-    """Whether the name still is of the folder that was opened: it may have become the point meanwhile."""
+def _is(path: Path, descriptor: int) -> bool:
+    """Whether the name still is of the file that was opened: its folder may have become the point meanwhile."""
     try:
-        return os.path.samestat(os.stat(folder), os.fstat(descriptor))
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except FileNotFoundError:
         return False
 

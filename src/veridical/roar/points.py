@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from veridical import store
-from veridical.roar.cells import FIXED, RANDOM, curve_place
+from veridical.roar.cells import FIXED, PART, RANDOM, curve_place, leak_place, worst_point
 from veridical.roar.curve import Interval
 from veridical.roar.mask import Amount, Steps
 from veridical.roar.point import read_point
@@ -15,6 +16,7 @@ from veridical.roar.point import read_point
 Row = dict[str, Any]
 Scored = Literal["macro_f1", "accuracy", "micro_f1"]
 ENDS = {0: "whole", 100: "masked"}
+FACTS = "facts.json"
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class Points:
         ends = [Amount(0), Amount(100)] if request.steps.unit == "percent" else [Amount(0, "token")]
         self.all = sorted([*self.amounts, *ends], key=lambda amount: amount.value)
         self._held: dict[Path, Row | None] = {}
+        self.facts: Row = store.read_json(folder / FACTS)
 
     def seed(self, seed: int) -> Path:
         return self.folder / f"seed{seed}"
@@ -76,6 +79,10 @@ class Points:
         point = self.point(seed, measure, recursive, amount)
         return None if point is None else point["scores"]["test"][self.score]
 
+    def explained(self, order: Path, split: str) -> bool:
+        """Whether all parts of an explanation of a split's texts are there."""
+        return all(part.done for part in store.parts(order / split, self.facts[split]["texts"], PART))
+
     def curve(self, seed: int, measure: str, recursive: bool) -> list[float | None]:
         return [self.value(seed, measure, recursive, amount) for amount in self.all]
 
@@ -86,6 +93,20 @@ class Points:
     def distinct(self) -> list[tuple[str, bool]]:
         """The same, each once: an order that no model has a say in has one curve of both kinds."""
         return list(dict.fromkeys((m, kind or m in FIXED) for m, kind in self.curves()))
+
+    def leaks(self) -> Iterator[tuple[str, bool, int, Amount, Row | None]]:
+        """Of every curve that lies above its baseline: where it does most, and what positions alone tell there."""
+        for measure, recursive, seed in self.checked():
+            steps = self.request.steps
+            at = worst_point(self.seed(seed), measure, steps, recursive, self.score)
+            if at is not None:
+                curve = self.seed(seed) / curve_place(measure, steps, recursive)
+                yield measure, recursive, seed, at, self.read(leak_place(curve, at))
+
+    def checked(self) -> list[tuple[str, bool, int]]:
+        """The curves that are checked for leakage, if that is asked for."""
+        own = [(m, kind) for m, kind in self.curves()[1:] if m not in FIXED] if self.request.leakage else []
+        return [(m, kind, seed) for m, kind in own for seed in self.request.seeds]
 
     def ends(self) -> list[Row | None]:
         """The points that all curves of a seed share."""

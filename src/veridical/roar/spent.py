@@ -18,6 +18,8 @@ def time_spent(found: Points) -> Row:
     for measure, kind in found.distinct():
         passes = [] if measure in FIXED else _passes(found, measure, kind)
         rows.append(_spent(measure, None if measure in FIXED else kind, found.between(measure, kind), passes))
+    if checks := [point for *_, point in found.leaks() if point is not None]:
+        rows.append(_spent("leakage checks", None, checks, []))
     return {"rows": rows, "seconds": sum(row["seconds"] for row in rows)}
 
 
@@ -47,6 +49,7 @@ def _passes(found: Points, measure: str, recursive: bool) -> list[float]:
             here = found.seed(seed) / curve_place(measure, found.request.steps, True)
             folders += [here / amount.name / "order" for amount in found.amounts[:-1]]
         for folder in folders:
-            if all((folder / split).exists() for split in SPLITS):
-                seconds.append(sum(sum(store.read_parts(folder / s)["seconds"].to_pylist()) for s in SPLITS))
+            if all(found.explained(folder, split) for split in SPLITS):
+                tables = [store.read_parts(folder / split, ["seconds"]) for split in SPLITS]
+                seconds.append(sum(sum(table["seconds"].to_pylist()) for table in tables))
     return seconds

@@ -22,18 +22,14 @@ from veridical.report.words import short_names
 from veridical.roar import curve
 from veridical.roar.cells import (
     FIXED,
-    PART,
     RANDOM,
     TOP_SHARES,
     TOP_TOKENS,
-    curve_place,
-    leak_place,
     place,
-    worst_point,
 )
 from veridical.roar.curve import estimate
 from veridical.roar.job import Bench
-from veridical.roar.points import Points, Request, Row
+from veridical.roar.points import FACTS, Points, Request, Row
 from veridical.roar.spent import time_spent
 
 UNDEFINED = "undefined: masking at random costs nothing"
@@ -50,7 +46,7 @@ def write_facts(own: Bench) -> None:
         }
         for split, found in own.encoded.items()
     }
-    store.write_json(own.job.folder / "facts.json", facts)
+    store.write_json(own.job.folder / FACTS, facts)
 
 
 def write_summary(folder: Path, request: Request) -> Row:
@@ -79,7 +75,7 @@ def summarise(found: Points) -> Row:
     every = [*found.ends(), *(point for one in found.distinct() for point in found.between(*one))]
     summary: Row = {
         "title": f"Recursive ROAR: {spec['model']} on {spec['data']['name']}",
-        "data": {"name": spec["data"]["name"], "splits": store.read_json(folder / "facts.json")},
+        "data": {"name": spec["data"]["name"], "splits": found.facts},
         "model": spec["model"],
         "settings": {
             "score": request.score,
@@ -98,7 +94,8 @@ def summarise(found: Points) -> Row:
         "curves": [_curve(found, measure, kind) for measure, kind in found.curves()],
         "points": [row for measure, kind in found.curves()[1:] for row in _points(found, measure, kind)],
         "sparsity": [row for m in request.measures if m not in FIXED for row in _sparsity(found, m)],
-        "leakage": _leakage(found) if request.leakage else [],
+        "leakage": _leakage(found),
+        "leakage_checks": _checked(found),
     }
     return {"answer": answer(summary), **summary}
 
@@ -179,9 +176,9 @@ def _sparsity(found: Points, measure: str) -> list[Row]:
     by_seed: dict[str, list[list[float | None]]] = {unit: [] for unit in tops}
     undefined = 0
     for seed in found.request.seeds:
-        folder = found.seed(seed) / place(measure) / "order" / "test"
-        if _whole(found, folder):
-            table = store.read_parts(folder)
+        order = found.seed(seed) / place(measure) / "order"
+        if found.explained(order, "test"):
+            table = store.read_parts(order / "test", [f"by_{unit}" for unit in tops])
             for unit in tops:
                 by_seed[unit].append(_means(table[f"by_{unit}"].to_pylist()))
             undefined += sum(row[0] is None for row in table["by_tokens"].to_pylist())
@@ -198,12 +195,6 @@ def _sparsity(found: Points, measure: str) -> list[Row]:
     ]
 
 
-def _whole(found: Points, folder: Path) -> bool:
-    """Whether all parts of an explanation of the test texts are there."""
-    texts = store.read_json(found.folder / "facts.json")["test"]["texts"]
-    return all(part.done for part in store.parts(folder, texts, PART))
-
-
 def _means(rows: Sequence[Sequence[float | None]]) -> list[float | None]:
     """The mean of every column over the rows that have a value."""
     known = np.array([row for row in rows if row[0] is not None], dtype=np.float64)
@@ -213,31 +204,35 @@ def _means(rows: Sequence[Sequence[float | None]]) -> list[float | None]:
 def _leakage(found: Points) -> list[Row]:
     """Per seed: what the positions of the masks alone tell, where the curve lies furthest above the baseline."""
     rows = []
-    for measure, recursive in found.curves()[1:]:
-        if measure in FIXED:
+    for measure, recursive, seed, at, checked in found.leaks():
+        nothing = found.read(found.seed(seed) / "masked")
+        own, floor = found.value(seed, measure, recursive, at), found.value(seed, RANDOM, False, at)
+        if checked is None or nothing is None or own is None or floor is None:
             continue
-        for seed in found.request.seeds:
-            steps = found.request.steps
-            at = worst_point(found.seed(seed), measure, steps, recursive, found.score)
-            if at is None:
-                continue
-            here = found.seed(seed) / curve_place(measure, steps, recursive)
-            checked, nothing = found.read(leak_place(here, at)), found.read(found.seed(seed) / "masked")
-            own, floor = found.value(seed, measure, recursive, at), found.value(seed, RANDOM, False, at)
-            if checked is None or nothing is None or own is None or floor is None:
-                continue
-            rows.append(
-                {
-                    "measure": measure,
-                    "recursive": recursive,
-                    "seed": seed,
-                    "masked": at.value,
-                    "above_random": own - floor,
-                    "positions_alone": checked["scores"]["test"][found.score],
-                    "everything_masked": nothing["scores"]["test"][found.score],
-                }
-            )
+        rows.append(
+            {
+                "measure": measure,
+                "recursive": recursive,
+                "seed": seed,
+                "masked": at.value,
+                "above_random": own - floor,
+                "positions_alone": checked["scores"]["test"][found.score],
+                "everything_masked": nothing["scores"]["test"][found.score],
+            }
+        )
     return rows
+
+
+def _checked(found: Points) -> Row:
+    """How many curves were looked at for leakage, of those that are to be."""
+    every = found.checked()
+    whole = [
+        one
+        for one in every
+        if None not in found.curve(one[2], one[0], one[1]) and None not in found.curve(one[2], RANDOM, False)
+    ]
+    waiting = [one[:3] for one in found.leaks() if one[4] is None]
+    return {"asked": found.request.leakage, "done": sum(one not in waiting for one in whole), "of": len(every)}
 
 
 # -- in words -----------------------------------------------------------------------------------------------

@@ -45,9 +45,8 @@ class Timing:
         """One training, at most."""
         return self.epoch * self.epochs + self.scoring
 
-    def chain(self, measure: str, points: int, recursive: bool) -> float:
-        """All points of one measure and seed, at most."""
-        passes = 0 if measure in FIXED else points if recursive else 1
+    def chain(self, measure: str, points: int, passes: int) -> float:
+        """So many points and explanations by one measure, at most."""
         return points * self.point + passes * self.explain.get(measure, 0.0)
 
 
