@@ -143,9 +143,9 @@ def explain(
 ) -> None:
     """Show which words a classifier's decision rests on, according to one or several methods.
 
-    Example: veridical explain runs/demo/model --text "A warm, funny film." --method attention,occlusion
+    Example: veridical explain runs/demo/hutto-movies-minilm/run --text "A warm, funny film." --method occlusion
 
-    Example: veridical explain runs/demo/model --data hutto/amazon --limit 20 --html amazon.html
+    Example: veridical explain my-model --data hutto/amazon --limit 20 --html amazon.html
     """
     from veridical import cli_explain, store
     from veridical.attribution import methods

@@ -45,7 +45,7 @@ def list_(as_json: Json = False) -> None:
         return
     table = plain_table("dataset", "needs", "about", fold=("about",))
     for source in datasets:
-        table.add_row(source.name, NEEDS[source.needs], source.about)
+        table.add_row(Text(source.name), NEEDS[source.needs], Text(source.about))
     Console().print(table)
 
 

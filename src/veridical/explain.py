@@ -226,7 +226,7 @@ def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
     if cut:
         warnings.warn(
             f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
-            f"{sum(e.cut for e in cut)} tokens were left out. Explain them whole with overlap=N (--overlap N).",
+            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with --overlap N.",
             Caution,
             stacklevel=3,
         )

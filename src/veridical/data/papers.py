@@ -258,9 +258,11 @@ for _name, _category, _classes in (
     ("amazon/instruments", "Musical_Instruments", 3),
     ("amazon/movies_and_tv", "Movies_and_TV", 2),
 ):
-    dataset(_name, about=f"Amazon reviews of {_category}, stars as sentiment", needs="hub")(
-        _amazon(_name, _category, _classes)
-    )
+    dataset(
+        _name,
+        about=f"Amazon reviews of {_category}, stars as sentiment",
+        needs="path" if _category == "Prime_Pantry" else "hub",
+    )(_amazon(_name, _category, _classes))
 
 
 @dataset("mimic/anemia", about="MIMIC notes, acute or chronic anemia: your own credentialed files", needs="path")

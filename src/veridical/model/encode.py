@@ -20,7 +20,7 @@ def token_limit(model: Any, tokenizer: Any) -> int:
     if tokenizer is not None and tokenizer.model_max_length < UNLIMITED:
         limits.append(int(tokenizer.model_max_length))
     positions = getattr(model.config, "max_position_embeddings", None)
-    if positions:
+    if positions and positions > 0:  # XLNet has -1: no limit
         # RoBERTa-like models number positions from pad_id + 1: so many rows of the table are never used.
         table = next((m for n, m in model.named_modules() if n.endswith("position_embeddings")), None)
         unused = table.padding_idx + 1 if isinstance(table, torch.nn.Embedding) and table.padding_idx else 0
