@@ -10,9 +10,9 @@ import torch
 from scipy.interpolate import PchipInterpolator
 
 from veridical.attribution import method
+from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
 from veridical.errors import Caution, InputError
-from veridical.model.ask import TOKEN_BUDGET, batches_of
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 from veridical.records import Batch
@@ -59,7 +59,7 @@ def integrated_gradients(
             text.append(embeddings.detach())
             return leaf(at(weight, embeddings, rows))
 
-        out = clf.forward(_rows(batch, rows, width), edit=edit)
+        out = clf.forward(some_rows(batch, rows, width), edit=edit)
         logit = target.rows(rows)(out.logits)
         (gradient,) = clf.gradient(logit, [out.embeddings])
         product = gradient * (text[0] - at(0.0, text[0], rows))
@@ -70,18 +70,13 @@ def integrated_gradients(
         whole = target(clf.forward(batch).logits)
     if rule == "adaptive":
         return aggregated(_adaptive(products, every, steps, tolerance), aggregate)
-    # A text's nodes are run together, and only texts of its own length with it: no pass is spent on padding.
     points, shares = (torch.as_tensor(x, dtype=torch.float32, device=every.device) for x in nodes(rule, steps))
-    lengths = [int(row.nonzero().max()) + 1 for row in batch.mask]
     total = torch.zeros(*batch.ids.shape, start.shape[0] if aggregate == "l2" else 1, device=every.device)
-    for group in batches_of(lengths, TOKEN_BUDGET // len(points)):
-        rows, width = every[group], lengths[group[0]]
-        together = max(1, TOKEN_BUDGET // (len(group) * width))
-        for some, share in zip(points.split(together), shares.split(together), strict=True):
-            weight = some.repeat_interleave(len(rows)).reshape(-1, 1, 1)
-            product = products(weight, rows.repeat(len(some)), width)[0]  # [nodes * rows, width, D or 1]
-            summed = torch.einsum("n,nbtd->btd", share, product.unflatten(0, (len(some), len(rows))))
-            total[rows, :width] += summed
+    for rows, width, which in in_copies(batch, len(points)):  # a copy of the text at every node
+        some = slice(which.start, which.stop)
+        weight = points[some].repeat_interleave(len(rows)).reshape(-1, 1, 1)
+        product = products(weight, rows.repeat(len(which)), width)[0]  # [nodes * rows, width, D or 1]
+        total[rows, :width] += torch.einsum("n,nbtd->btd", shares[some], product.unflatten(0, (len(which), len(rows))))
     if aggregate == "sum":
         with torch.no_grad():
             null = target(clf.forward(batch, edit=lambda e: at(0.0, e, every)).logits)
@@ -186,8 +181,3 @@ def _baseline(clf: Classifier, name: Baseline) -> torch.Tensor:
     if token is None:
         raise InputError(f"This model has no {name} token; take baseline=zero.")
     return table[token]
-
-
-def _rows(batch: Batch, rows: torch.Tensor, width: int | None) -> Batch:
-    """Some rows of a batch, cut to so many tokens."""
-    return Batch((), *(t[rows, :width] for t in (batch.ids, batch.types, batch.mask, batch.free)))

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 
 from veridical.attribution import method
-from veridical.attribution.gradient import embedding_gradient
+from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import aggregated
 from veridical.errors import InputError
 from veridical.model.classifier import Classifier, leaf
@@ -35,18 +35,22 @@ def smoothgrad(
     with torch.no_grad():
         out = clf.forward(batch)
         target(out.logits)
-    clean, free = out.embeddings, batch.free[..., None]
-    sizes = [_range(clean[row][batch.free[row]]) for row in range(len(clean))]
+    clean = out.embeddings
+    sizes = torch.stack([_range(clean[row][batch.free[row]]) for row in range(len(clean))])
     draws = [torch.Generator().manual_seed(seed_of("smoothgrad", seed, e.example.id, e.ids)) for e in batch.encoded]
 
     total = torch.zeros_like(clean)
-    for _ in range(samples):
-        shake = torch.zeros_like(clean)
-        for row, encoded in enumerate(batch.encoded):
-            own = torch.randn(len(encoded.ids), clean.shape[-1], generator=draws[row])
-            shake[row, : len(encoded.ids)] = own.to(clean) * noise * sizes[row]
-        total += embedding_gradient(clf, batch, target, lambda e, s=shake: leaf((e + s * free).detach()))[1]
-    mean = total / samples
+    for rows, width, which in in_copies(batch, samples):
+        many = rows.repeat(len(which))  # [copies * rows]
+        shake = torch.zeros(len(many), width, clean.shape[-1])
+        for place, row in enumerate(many.tolist()):
+            length = len(batch.encoded[row].ids)
+            shake[place, :length] = torch.randn(length, clean.shape[-1], generator=draws[row])
+        shake = shake.to(clean) * noise * sizes[many, None, None] * batch.free[many, :width, None]
+        out = clf.forward(some_rows(batch, many, width), edit=lambda e, s=shake: leaf((e + s).detach()))
+        (gradient,) = clf.gradient(target.rows(many)(out.logits), [out.embeddings])
+        total[rows, :width] += gradient.unflatten(0, (len(which), len(rows))).sum(0)
+    mean = total * batch.mask[..., None] / samples
     return mean.norm(dim=-1) if aggregate == "l2" else aggregated(mean * clean, "sum")
 
 
