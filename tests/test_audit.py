@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
 import veridical
 from tiny import tiny
+from toy import toy
 from veridical import cli, store
+from veridical.attribution import methods as all_methods
+from veridical.audit import Corpus, _oracles, supported
+from veridical.data import load_data
 from veridical.errors import InputError
 from veridical.model.classifier import Classifier
 from veridical.records import Dataset, Example
@@ -156,3 +161,41 @@ def test_the_verbs(clf, tmp_path):
         result = run(cli.app, bad)
         assert result.exit_code == 2
         assert said in result.stderr
+
+
+def test_a_method_that_breaks_down_does_not_take_the_others_with_it(clf, tmp_path, monkeypatch):
+    def broken(*args, **options):
+        raise RuntimeError("sizes 5 and 10 do not match\nat some place")
+
+    entry = all_methods["rollout"]
+    monkeypatch.setitem(all_methods._entries, "rollout", replace(entry, run=broken))
+    works, left_out = supported(clf, toy().splits["test"][0], "attention,rollout", "predicted")
+    assert works == ["attention"]
+    assert left_out == [
+        "rollout is left out: on this model it breaks down (RuntimeError: sizes 5 and 10 do not match)."
+    ]
+
+
+def test_oracles_explain_the_class_that_is_asked_for(tmp_path):
+    data = load_data("planted:size=30", limit=4)
+    clf = Classifier(*tiny("bert", num_labels=2))
+    corpus = Corpus(data.name, "in", data.splits["test"], 0)
+    for target in (0, 1):
+        assert {row.target for row in _oracles(clf, corpus, target)} == {target}
+    assert [row.target for row in _oracles(clf, corpus, "gold")][:4] == [e.label for e in corpus.examples]
+
+
+def test_a_model_and_data_of_other_kinds_are_audited_without_what_does_not_fit(tmp_path):
+    many = Classifier(*tiny("bert", problem_type="multi_label_classification", num_labels=2))
+    data = toy(12, 4, 6)
+    found = veridical.audit(
+        many, data, out=tmp_path / "a", methods="gradient,random", metrics="sufficiency", progress=False
+    )
+    assert found.summary["corpora"][0]["accuracy"] is not None
+    one = Classifier(*tiny("bert", num_labels=2))
+    several = toy(12, 4, 6, multilabel=True)
+    with pytest.warns(UserWarning, match="several labels"):
+        found = veridical.audit(
+            one, several, out=tmp_path / "b", methods="gradient,random", metrics="sufficiency", progress=False
+        )
+    assert found.summary["corpora"][0]["accuracy"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from toy import small_model, toy
 from veridical import store
 from veridical.cli import app
+from veridical.compare import compare
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +57,68 @@ def test_two_audits_side_by_side(place):
         result = CliRunner().invoke(app, ["compare", *audits, "--format", style])
         assert result.exit_code == 0, result.output
         assert expected in result.stdout
+
+
+def test_what_is_undefined_is_counted_and_pairs_have_rows(place):
+    folder, same = place
+    asked = [
+        "evaluate",
+        str(folder / "one"),
+        *same[:-1],
+        "agreement,auc,decision_flip",
+        "--out",
+        str(folder / "scored"),
+    ]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    assert "attention ~ gradient" in result.stdout
+    assert "decision_flip" in result.stdout
+    none = CliRunner().invoke(app, [*asked[:2], *same[:4], "--method", ",", "--out", str(folder / "none")])
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "no method" in none.stderr
+
+
+def test_explanations_of_a_whole_split_serve_a_sample_of_it(place):
+    folder, same = place
+    rows = [
+        json.dumps({"id": e.id, "text": e.text, "method": "theirs", "scores": [1.0] * len(e.text.split())})
+        for e in toy().splits["test"]
+    ]
+    (folder / "theirs.jsonl").write_text("\n".join(rows))
+    asked = ["evaluate", str(folder / "one"), *same, "--explanations", str(folder / "theirs.jsonl"), "--out"]
+    result = CliRunner().invoke(app, [*asked, str(folder / "sampled")])
+    assert result.exit_code == 0, result.output
+    assert f"{len(rows) - 6} explanations of texts that were not drawn are left out" in result.stderr
+    assert "theirs" in result.stdout
+    (folder / "theirs.jsonl").write_text(rows[0].replace(toy().splits["test"][0].id, "nobody"))
+    result = CliRunner().invoke(app, [*asked, str(folder / "strange")])
+    assert result.exit_code == 2
+    assert "no example with id 'nobody'" in result.stderr
+
+
+def test_gaussian_draws_are_not_called_shuffled(place):
+    folder, same = place
+    out = folder / "gaussian"
+    asked = ["audit", str(folder / "one"), *same, "--control", "gaussian", "--out", str(out)]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert "Gaussian draws" in page
+    assert "shuffled" not in re.sub(r"(?s)<script.*?</script>", "", page)
+
+
+def test_other_texts_under_the_same_ids_are_not_paired(place, tmp_path):
+    folder, same = place
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        texts = [f"{e.text} {name}" for e in toy().splits["test"]]
+        rows = [
+            json.dumps({"text": text, "label": e.label}) for text, e in zip(texts, toy().splits["test"], strict=True)
+        ]
+        (tmp_path / name / "test.jsonl").write_text("\n".join(rows))
+        asked = ["--data", str(tmp_path / name / "test.jsonl"), *same[2:], "--out", str(tmp_path / f"audit-{name}")]
+        assert (
+            CliRunner().invoke(app, ["audit", str(folder / ("one" if name == "a" else "two")), *asked]).exit_code == 0
+        )
+    found = compare([tmp_path / "audit-a", tmp_path / "audit-b"])
+    assert any("different texts" in note for note in found.notes)
+    assert all(test.p_paired is None for test in found.tests)

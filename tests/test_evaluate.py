@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -129,3 +130,51 @@ def test_examples_without_a_rationale_are_not_asked_for_plausibility(clf):
 def test_an_unknown_control_is_named():
     with pytest.raises(InputError, match="'shuffled'; allowed: permutation, gaussian"):
         veridical.evaluate(None, ["a text"], [], [], controls=["shuffled"])  # type: ignore[list-item]
+
+
+def test_explanations_made_elsewhere_are_known_by_what_they_say(clf, tmp_path):
+    """Another file under the same name is scored anew; and whoever comes later gets our own scores for our own."""
+    ours = veridical.evaluate(clf, EXAMPLES, "gradient", "decision_flip").attributions["gradient"]
+
+    def scored(sign: int, name: str = "theirs") -> float | None:
+        rows = [replace(a, method=name, scores=sign * a.scores) for a in ours]
+        found = veridical.evaluate(clf, EXAMPLES, "random", "decision_flip", explanations=rows, out=tmp_path)
+        return found.mean("decision_flip", name)
+
+    first, second = scored(1), scored(-1)
+    assert (scored(1), scored(-1)) == (first, second)
+    assert first != second
+    with pytest.raises(InputError, match="called 'random', as one of ours is"):
+        scored(1, "random")
+    with pytest.raises(InputError, match="twice"):
+        veridical.evaluate(clf, EXAMPLES, "random", "auc", explanations=[*ours, *ours])
+
+
+def test_a_folder_is_of_one_target_and_of_these_texts(clf, tmp_path):
+    veridical.evaluate(clf, EXAMPLES, "gradient", "decision_flip", target=0, out=tmp_path)
+    with pytest.raises(InputError, match="target is 0 there and 1 now"):
+        veridical.evaluate(clf, EXAMPLES, "gradient", "decision_flip", target=1, out=tmp_path)
+    with pytest.raises(InputError, match="texts is"):
+        veridical.evaluate(clf, EXAMPLES[1:], "gradient", "decision_flip", target=0, out=tmp_path)
+
+
+def test_pairs_whose_long_names_begin_alike_have_files_of_their_own(clf, tmp_path):
+    names = [f"integrated_gradients:rule={rule}:baseline=mask:aggregate=sum" for rule in ("left", "right", "mid")]
+    first = veridical.evaluate(clf, EXAMPLES, [f"{n}:steps=2" for n in names], "agreement", out=tmp_path)
+    again = veridical.evaluate(clf, EXAMPLES, [f"{n}:steps=2" for n in names], "agreement", out=tmp_path)
+    assert again.cells == first.cells
+    assert len(list((tmp_path / "scores").rglob("pair-*"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("sparsity:ratios=1.5", "A ratio is 1.5"),
+        ("jaccard:share=3", "A ratio is 3"),
+        ("soft_sufficiency:mode=gaussian:variance=inf", "variance is inf"),
+        (",", "no metric"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(clf, metric, said):
+    with pytest.raises(InputError, match=said):
+        veridical.evaluate(clf, EXAMPLES[:1], "gradient,attention", metric)

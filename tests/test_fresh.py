@@ -31,6 +31,7 @@ from veridical.errors import InputError
 from veridical.fresh import Fresh, fresh
 from veridical.fresh_table import FULL, RANDOM, tabulate
 from veridical.rationale import extract, only, rationale_of
+from veridical.recipe import read
 from veridical.records import Attribution, Dataset, Encoded, Example
 from veridical.term import objective
 from veridical.text import words_of
@@ -347,7 +348,11 @@ def test_the_commands_on_the_page_name_what_exists():
     commands = [
         shlex.split(line.replace("\\\n", " ")) for line in re.findall(r"veridical fresh (--(?:[^`]|\n)+)", page)
     ]
-    assert len(commands) == 3
+    assert commands
+    lines = re.findall(r'veridical run (\S+) --only "([^"]+)"', page)
+    assert len(lines) == 3
+    for path, name in lines:
+        assert name in [line.name for line in read(Path(__file__).parent.parent / path)]
     for words in commands:
         given = list(zip(words[::2], words[1::2], strict=True))
         for option, value in given:

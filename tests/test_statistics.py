@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import ndtri
 
 from veridical import diagnosticity as d
 from veridical import statistics as s
@@ -268,3 +269,33 @@ def test_metrics_are_compared_on_the_same_texts():
     assert row["effect"] > 0
     assert row["p_holm"] < 0.01
     assert row["p_rank_sum"] == pytest.approx(stats.mannwhitneyu(credits[0], credits[1]).pvalue)
+
+
+def test_the_bootstrap_is_the_same_where_its_counts_are_not_held(monkeypatch):
+    values = generator("bootstrap blocks").normal(size=(3, 60))
+    held = s.bca(values)
+    monkeypatch.setattr(s, "HELD", 60 * 7)
+    for a, b in zip(held, s.bca(values), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
+
+
+@given(st.lists(st.integers(-6, 6), min_size=2, max_size=30))
+def test_how_many_are_needed_counts_all_pairs(whole):
+    d = np.array(whole, dtype=float) / 7
+    sums = [a + b for i, a in enumerate(d) for b in d[i + 1 :]]
+    share = np.mean([1.0 if x > 1e-9 else 0.5 if abs(x) <= 1e-9 else 0.0 for x in sums])
+    z = ndtri(1 - 0.05 / 2) + ndtri(0.8)
+    expected = np.inf if share == 0.5 else max(s.fewest(1), math.ceil(z**2 / (3 * (share - 0.5) ** 2)))
+    assert s.needed(d) == expected
+
+
+def test_a_metric_is_not_proven_by_a_few_large_gains():
+    """Most texts point down and the test with them, though the mean is above one half."""
+    outcome = np.full((10, 1, 100), np.nan)  # [methods, metrics, texts]: credits of 0.45 on 80 texts, 0.95 on 20
+    for text in range(100):
+        wins = 9.5 if text < 20 else 4.5
+        outcome[:, 0, text] = [1.0] * int(wins) + [0.0] + [-1.0] * (9 - int(wins))
+    (row, *_) = d.diagnosticity_rows(outcome, [np.empty((10, 100, 0))], [str(i) for i in range(10)], ["m"], [True] * 10)
+    assert row["value"] == pytest.approx(0.55)
+    assert row["p_holm"] < 0.05
+    assert (row["diagnostic"], row["weight"]) == (False, 0.0)

@@ -198,7 +198,7 @@ def test_without_controls_every_metric_counts_alike():
     said = found["verdicts"][0]
     assert found["diagnosticity"] == found["metric_tests"] == []
     assert said["weights"] == {"up": 1.0, "down": 1.0, "blind": 1.0}
-    assert "No shuffled explanations were scored, so every metric counts alike." in said["notes"]
+    assert "No random explanations were scored in their place, so every metric counts alike." in said["notes"]
     assert all(row["beats_control"] is None for row in found["ranking"])
     assert "good" in said["believe"]
 

@@ -11,17 +11,23 @@ from veridical.exchange import Row
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.encode import UNLIMITED, encode
+from veridical.model.target import classes_of, read_target
 from veridical.records import Attribution, Encoded, Example, Span
 from veridical.text import words_of
 
 
 def to_attributions(
-    clf: Classifier, rows: Sequence[Row], examples: Iterable[Example] | None = None
+    clf: Classifier,
+    rows: Sequence[Row],
+    examples: Iterable[Example] | None = None,
+    *,
+    target: str | int = "predicted",
 ) -> list[Attribution]:
     """The rows as attributions over the model's own tokens, in their order.
 
     Equal spans map one to one. Otherwise a unit's score is shared among the tokens it overlaps in proportion
-    to the characters they share, so totals are kept. With `examples`, rows are of these, by id or by text.
+    to the characters they share, so totals are kept. With `examples`, rows are of these, by id or by text. `target` is
+    the class that rows without one are taken to explain.
     """
     known = None if examples is None else list(examples)
     found = _examples(rows, known)
@@ -29,6 +35,7 @@ def to_attributions(
     lacking = [i for i, row in enumerate(rows) if row.probabilities is None or row.target is None]
     answers = predict(clf, [encoded[i] for i in lacking]).probabilities if lacking else np.empty((0, 0))
     predicted = dict(zip(lacking, answers, strict=True))
+    classes = classes_of(read_target(target, clf.labels), found, clf.labels)
     made = []
     for index, (row, own) in enumerate(zip(rows, encoded, strict=True)):
         probabilities = predicted[index] if row.probabilities is None else row.probabilities
@@ -37,10 +44,14 @@ def to_attributions(
                 f"{row.where}: there are {len(probabilities)} probabilities for {len(clf.labels)} classes of "
                 f"{clf.name}; use the model that was explained, or leave probabilities out."
             )
+        if row.target is not None:
+            explained = _target(row, clf)
+        else:
+            explained = int(predicted[index].argmax()) if classes is None else classes[index]
         made.append(
             Attribution(
                 encoded=own,
-                target=int(predicted[index].argmax()) if row.target is None else _target(row, clf),
+                target=explained,
                 scores=_align(row, own).astype(np.float32),
                 probabilities=probabilities,
                 method=row.method,
@@ -112,7 +123,7 @@ def _align(row: Row, encoded: Encoded) -> np.ndarray:
         if start >= read:
             raise InputError(
                 f"{row.where}: characters {start} to {end} have score {score:g}, but the model reads only "
-                f"the first {read} characters; leave out scores of what it does not read."
+                f"the first {read} characters; set the scores of what it does not read to 0."
             )
         shared = np.array([min(end, encoded.spans[i][1]) - max(start, encoded.spans[i][0]) for i in tokens])
         # A unit that meets no token (a character the tokenizer drops) goes to the nearest ones.

@@ -23,7 +23,7 @@ import torch
 from veridical import store
 from veridical.attribution import methods as all_methods
 from veridical.data import load_data
-from veridical.data.labels import relabel
+from veridical.data.labels import of_kind, relabel
 from veridical.data.split import normalised, sample
 from veridical.erase import Level, Operator
 from veridical.errors import Caution, InputError
@@ -33,6 +33,7 @@ from veridical.metric import metrics as all_metrics
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
+from veridical.model.target import classes_of, read_target
 from veridical.progress import Report
 from veridical.records import Dataset, Example
 from veridical.registry import options_of
@@ -126,7 +127,9 @@ def audit(
                 clf,
                 corpus.examples,
                 chosen,
-                measures,
+                measures
+                if _is_planted(corpus)
+                else [m for m in measures if "planted" not in all_metrics.choose(m).entry.needs],
                 target=target,
                 controls=controls,
                 explanations=_oracles(clf, corpus, target),
@@ -231,7 +234,7 @@ def _texts(
     if not fresh:
         raise InputError(f"Every text of {data.name!r} ({split}) also stands in the training data; use other data.")
     chosen = sample(fresh, limit, seed) if limit is not None else fresh
-    return tuple(relabel(chosen, data.labels, clf.labels))
+    return tuple(of_kind(relabel(chosen, data.labels, clf.labels), clf.kind == "multi"))
 
 
 def _default_methods(quick: bool) -> list[str]:
@@ -242,16 +245,21 @@ def _default_metrics(quick: bool, corpora: Sequence[Corpus]) -> list[str]:
     if quick:
         return list(QUICK_METRICS)
     rationales = any(e.rationale for c in corpora for e in c.examples)
-    planted = corpora[0].name.partition(":")[0] == "planted"
+    planted = any(map(_is_planted, corpora))
     absent = ({"rationale"} if not rationales else set()) | ({"planted"} if not planted else set())
     return [metric.name for metric in all_metrics if not absent & metric.needs]
+
+
+def _is_planted(corpus: Corpus) -> bool:
+    """Whether its rationales are the truth, and not what people think."""
+    return corpus.name.partition(":")[0] == "planted"
 
 
 def _measures(specs: str | Sequence[str], **settings: Any) -> list[str]:
     """The metrics' specs, with one erasure operator and one level for all that have the choice."""
     found = []
     for spec in [specs] if isinstance(specs, str) else specs:
-        for one in filter(None, spec.split(",")):
+        for one in filter(None, map(str.strip, spec.split(","))):
             known = options_of(all_metrics[one.partition(":")[0]].run)
             own = {key: value for key, value in settings.items() if key in known and f":{key}=" not in one}
             found.append(all_metrics.choose(one, **own).label)
@@ -273,6 +281,12 @@ def supported(
             except InputError as reason:
                 refused.setdefault(str(reason), []).append(choice.label)
                 continue
+            except Exception as problem:  # a model of a family that nobody tried: the other methods may work
+                said = (str(problem).strip().splitlines() or [""])[0]
+                refused.setdefault(f"on this model it breaks down ({type(problem).__name__}: {said}).", []).append(
+                    choice.label
+                )
+                continue
         works.append(choice.label)
         cautions += [f"{choice.label}: {c.message}" for c in caught if issubclass(c.category, Caution)]
     left_out = [
@@ -286,18 +300,19 @@ def supported(
 
 def _oracles(clf: Classifier, corpus: Corpus, target: str | int) -> list[Any]:
     """On planted data the truth and its opposite, to see how each metric ranks them."""
-    if corpus.name.partition(":")[0] != "planted":
+    if not _is_planted(corpus):
         return []
     from veridical.records import Attribution
     from veridical.text import marked
 
     encoded = clf.encode(corpus.examples)
     answers = predict(clf, encoded)
+    explained = classes_of(read_target(target, clf.labels), corpus.examples, clf.labels)
+    classes = answers.logits.argmax(1).tolist() if explained is None else explained
     rows = []
     for name, sign in (("oracle", 1), ("inverted oracle", -1)):
-        for e, logits, probabilities in zip(encoded, answers.logits, answers.probabilities, strict=True):
-            truth = marked(e).astype(np.float32) * sign
-            rows.append(Attribution(e, int(logits.argmax()), truth, probabilities, name))
+        for e, own, probabilities in zip(encoded, classes, answers.probabilities, strict=True):
+            rows.append(Attribution(e, int(own), marked(e).astype(np.float32) * sign, probabilities, name))
     return rows
 
 
@@ -315,6 +330,7 @@ def _facts(clf: Classifier, corpus: Corpus) -> dict[str, Any]:
         "name": corpus.name,
         "role": corpus.role,
         "texts": len(corpus.examples),
+        "hash": store.stable_hash([(e.id, e.text, e.context) for e in corpus.examples]),
         "dropped": corpus.dropped,
         "cut_texts": sum(e.cut > 0 for e in encoded),
         "cut_tokens": sum(e.cut for e in encoded),
@@ -377,6 +393,7 @@ def _shown(clf: Classifier, corpora: Sequence[Corpus], found: Mapping[str, Evalu
             first = next(iter(evaluation.attributions.values()))[row]
             free = np.flatnonzero(first.encoded.free)
             predicted = int(first.probabilities.argmax())
+            decided = predicted if clf.kind != "multi" else tuple(np.flatnonzero(first.probabilities >= 0.5).tolist())
             own = agreement.get(example.id)
             shown.append(
                 {
@@ -387,7 +404,7 @@ def _shown(clf: Classifier, corpora: Sequence[Corpus], found: Mapping[str, Evalu
                     "label": _named(clf, example.label),
                     "predicted": clf.labels[predicted],
                     "probabilities": [float(p) for p in first.probabilities],
-                    "right": None if example.label is None else example.label in (predicted, (predicted,)),
+                    "right": None if example.label is None else example.label == decided,
                     "rationale": [list(span) for span in example.rationale],
                     "tokens": [list(first.encoded.spans[i]) for i in free],
                     "explanations": {

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from veridical.cli_group import Json, Number
+
+if TYPE_CHECKING:
+    from veridical.audit import Corpus
+    from veridical.evaluate import Evaluation
+    from veridical.exchange import Row
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a model's folder or a hub id.")]
 Target = Annotated[str, typer.Option(metavar="CLASS", help="Explained class: predicted, gold, a name or an index.")]
@@ -63,7 +68,10 @@ def evaluate(
     clf = load(model)
     (corpus,) = corpora_of(clf, data, (), split=split, limit=limit, seed=seed)
     claim(out, clf, [corpus], {"target": target, "split": split, "seed": seed})
-    foreign = [a for path in explanations or () for a in to_attributions(clf, read_explanations(path), corpus.examples)]
+    given = [row for path in explanations or () for row in read_explanations(path)]
+    foreign = to_attributions(
+        clf, _of_sample(given, corpus, data, split) if given else [], corpus.examples, target=target
+    )
     with Report("Evaluating", len(corpus.examples), progress=False if as_json else None) as report:
         found = run(
             clf,
@@ -85,12 +93,34 @@ def evaluate(
         return
     from rich.console import Console
 
-    names = [name for name in next(iter(means.values())) if any(row[name] is not None for row in means.values())]
+    names = list(dict.fromkeys(cell.metric for cell in found.cells)) or list(metric or MEASURED)
     table = plain_table("method", *names, right=tuple(names))
-    for name, row in means.items():
-        table.add_row(name, *("undefined" if row[m] is None else f"{row[m]:.3f}" for m in names))
+    for name in dict.fromkeys([*means, *(cell.method for cell in found.cells)]):  # and pairs of methods
+        table.add_row(name, *(_figure(found, m, name) for m in names))
     Console(highlight=False).print(table)
     typer.echo(str(path))
+
+
+def _of_sample(rows: list[Row], corpus: Corpus, data: str, split: str) -> list[Row]:
+    """Explanations of the texts that were drawn, where there are some of the whole split."""
+    from veridical.cli_group import say
+    from veridical.data import load_data
+
+    drawn = {e.id for e in corpus.examples} | {(e.text, e.context) for e in corpus.examples}
+    others = {key for e in load_data(data).splits[split] for key in (e.id, (e.text, e.context))} - drawn
+    kept = [row for row in rows if (row.id if row.id is not None else (row.text, row.context)) not in others]
+    if len(kept) < len(rows):
+        say(f"{len(rows) - len(kept)} explanations of texts that were not drawn are left out; --limit draws more.")
+    return kept
+
+
+def _figure(found: Evaluation, metric: str, method: str) -> str:
+    """A mean, with how many texts it is undefined for; nothing where the metric is not about this."""
+    own = [c.score.value for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
+    mean, undefined = found.mean(metric, method), sum(value is None for value in own)
+    if not own or mean is None:
+        return "undefined" if own else ""
+    return f"{mean:.3f} ({undefined} undefined)" if undefined else f"{mean:.3f}"
 
 
 def audit(
@@ -187,7 +217,7 @@ def print_audit(made: object) -> None:
     console.print(f"\n{made.verdict}\n", markup=False)
     rows = [row for row in made.summary["ranking"] if row["corpus"] == home]
     if rows:
-        table = plain_table("", "method", "mean rank", "95%", "beats shuffled", right=("mean rank",))
+        table = plain_table("", "method", "mean rank", "95%", "beats its control", right=("mean rank",))
         for row in sorted(rows, key=lambda r: r["place"]):
             interval = "" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
             beats = {True: "yes", False: "no", None: "not tested"}[row["beats_control"]]

@@ -100,7 +100,8 @@ def diagnosticity_rows(
             if not pairs:
                 continue
             value = float(np.nanmean(ways["half"][k]))
-            proven = bool(corrected[k] < ALPHA and value > 0.5)
+            # A few large gains may raise the mean while most texts, and so the test, point the other way.
+            proven = bool(corrected[k] < ALPHA and value > 0.5 and test.effect[k] > 0)
             along = curves[k][members]  # [methods, N, R]
             rows.append(
                 {

@@ -22,6 +22,8 @@ Mode = Literal["bernoulli", "gaussian", "gaussian_sd", "attention"]
 
 def budget(n: int, ratio: float, rounding: Rounding = "ceil_min1") -> int:
     """How many of n tokens a ratio buys, in exact arithmetic: the ratio is the decimal it prints as."""
+    if not 0 <= ratio <= 1:
+        raise InputError(f"A ratio is {ratio}; ratios are shares of the tokens, from 0 to 1.")
     if n == 0:
         return 0
     exact = Fraction(str(ratio)) * n

@@ -3,12 +3,14 @@
 Examples are worked on in parts, cut from their order before anything runs. With a folder each part's results are
 files of their own, and what is there is not done again:
 
+    evaluation.json                                                 of which model, texts, target, controls and seed
     attributions/<method>-<hash>/part-0000.parquet                  the exchange schema
     scores/<metric>-<hash>/<method>-<hash>/part-0000.parquet        corpus, example, ..., value, curve, error
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -99,16 +101,25 @@ def evaluate(
         folder=None if out is None else Path(out),
         budget=budget,
     )
+    foreign = _by_method(explanations, found)
+    if not job.methods and not foreign:
+        raise InputError("There is no method to evaluate; name at least one, such as attention.")
+    if metrics and not job.metrics:
+        raise InputError("There is no metric to evaluate by; name at least one, such as sufficiency.")
+    if twice := [choice.label for choice in job.methods if choice.label in foreign]:
+        raise InputError(f"The explanations made elsewhere are called {twice[0]!r}, as one of ours is; rename them.")
+    _claim(job, found)
+    places = {choice.label: _place(choice) for choice in job.methods}
+    places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
     encoded = clf.encode(found)
     warn_of_cuts(clf, encoded)
-    foreign = _by_method(explanations, found)
     cells: list[Cell] = []
     made: dict[str, list[Attribution]] = {}
     for number, start in enumerate(range(0, len(found), PART)):
         part = encoded[start : start + PART]
         own = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
         given = {name: rows[start : start + PART] for name, rows in foreign.items()}
-        cells += _cells(job, {**own, **given}, part, number)
+        cells += _cells(job, {**own, **given}, places, part, number)
         for name, rows in {**own, **given}.items():
             made.setdefault(name, []).extend(rows)
         if tick is not None:
@@ -143,6 +154,30 @@ def _place(choice: Choice[Any]) -> str:
     return f"{choice.entry.name}-{store.stable_hash(own)}"
 
 
+def _content(rows: Sequence[Attribution]) -> str:
+    """A hash of explanations made elsewhere: a name alone does not say that they are still the same."""
+    return store.stable_hash([[a.example.id, a.encoded.ids, a.target, a.scores.tolist()] for a in rows])
+
+
+def _claim(job: _Job, examples: Sequence[Example]) -> None:
+    """What is in a folder is of one model, of these texts, and so on; other methods and metrics add to it."""
+    if job.folder is None:
+        return
+    spec = {
+        "model": job.clf.fingerprint(),
+        "texts": store.stable_hash(examples),
+        "target": job.which,
+        "controls": job.controls,
+        "corpus": job.corpus,
+        "seed": job.seed,
+    }
+    path = job.folder / "evaluation.json"
+    if path.exists():
+        store.insist(path, spec)
+    else:
+        store.write_json(path, spec)
+
+
 def _file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:04d}.parquet"
 
@@ -164,7 +199,11 @@ def _by_method(given: Sequence[Attribution], examples: Sequence[Example]) -> dic
     """Explanations made elsewhere, in the order of the examples, one for each."""
     ordered: dict[str, list[Attribution]] = {}
     for name in dict.fromkeys(a.method for a in given):
-        own = {a.example.id: a for a in given if a.method == name}
+        rows = [a for a in given if a.method == name]
+        own = {a.example.id: a for a in rows}
+        if len(own) < len(rows):
+            twice = next(key for key, count in Counter(a.example.id for a in rows).items() if count > 1)
+            raise InputError(f"The explanations {name!r} have example {twice!r} twice; give one for every example.")
         missing = [e.id for e in examples if e.id not in own]
         if missing:
             raise InputError(
@@ -178,12 +217,19 @@ def _by_method(given: Sequence[Attribution], examples: Sequence[Example]) -> dic
 # -- scores -------------------------------------------------------------------------------------------------
 
 
-def _cells(job: _Job, found: Mapping[str, Sequence[Attribution]], part: Sequence[Encoded], number: int) -> list[Cell]:
+def _cells(
+    job: _Job,
+    found: Mapping[str, Sequence[Attribution]],
+    places: Mapping[str, str],
+    part: Sequence[Encoded],
+    number: int,
+) -> list[Cell]:
     """The part's cells: those on file are read, all others are worked out together."""
     files: dict[tuple[str, str], Path | None] = {}
+    pairs = {pair_name(a, b): (places[a], places[b]) for a, b in combinations(found, 2)}
     for metric in job.metrics:
         for method in _subjects(metric, found):
-            own = next((_place(c) for c in job.methods if c.label == method), store.slug(method))
+            own = f"pair-{store.stable_hash(pairs[method])}" if method in pairs else places[method]
             folder = None if job.folder is None else job.folder / "scores" / _place(metric) / own
             files[metric.label, method] = None if folder is None else _file(folder, number)
     # What is worked out together shares batches, whose make-up shows in the last bit. So a part that was interrupted

@@ -22,6 +22,7 @@ import numpy as np
 from veridical.diagnosticity import credit, outcomes, settled
 from veridical.statistics import ALPHA, bca, fewest, holm, needed, signed_rank
 
+RIVALS = {"permutation": "shuffled ones", "gaussian": "Gaussian draws"}  # by control
 CHANCE = "random"  # the method that knows nothing
 MOST = 10_000  # texts beyond which two methods count as equal
 
@@ -68,6 +69,7 @@ class Ranking:
     weights: Mapping[str, float]
     texts: int  # with a rank
     given: int  # asked about
+    control: str = "permutation"  # what the methods were held against
 
     def apart(self, a: str, b: str) -> bool:
         return any({c.a, c.b} == {a, b} and c.distinguishable for c in self.comparisons)
@@ -95,9 +97,11 @@ def rank(
     weights: Sequence[float] | np.ndarray,
     controls: np.ndarray | None = None,
     *,
+    control: str = "permutation",
     seed: int = 0,
 ) -> Ranking:
-    """Rank methods from scores [methods, metrics, texts]; `controls` are those of their shuffled selves.
+    """Rank methods from scores [methods, metrics, texts]; `controls` are those of random explanations in their place,
+    the method's own scores shuffled unless `control` says otherwise.
 
     A metric ranks a text only if it is defined there for every method.
     """
@@ -107,7 +111,7 @@ def rank(
     kept = ~np.isnan(ranks[0]) if len(ranks) else np.zeros(0, dtype=bool)
     ranks = ranks[:, kept]
     if not ranks.size:
-        return Ranking(tuple(methods), (), (), ranks, named, 0, values.shape[2])
+        return Ranking(tuple(methods), (), (), ranks, named, 0, values.shape[2], control)
     mean = ranks.mean(1)
     order = np.argsort(mean, kind="stable")
     names = [methods[int(i)] for i in order]
@@ -130,7 +134,7 @@ def rank(
         )
         for row, (index, name) in enumerate(zip(order, names, strict=True))
     )
-    return Ranking(tuple(methods), standings, compared, ranks[order], named, int(kept.sum()), values.shape[2])
+    return Ranking(tuple(methods), standings, compared, ranks[order], named, int(kept.sum()), values.shape[2], control)
 
 
 def text_ranks(values: np.ndarray, better: Sequence[str], weights: np.ndarray) -> np.ndarray:
@@ -245,7 +249,9 @@ def verdict(ranking: Ranking) -> Verdict:
         return _none(given, _too_few(given, count, tests))
     if not any(ranking.weights.values()):
         return _none(
-            given, f"No verdict: on these {_texts(given)} no metric was shown to rate explanations above shuffled ones."
+            given,
+            f"No verdict: on these {_texts(given)} no metric was shown to rate explanations above "
+            f"{RIVALS[ranking.control]}.",
         )
     if n < fewest(tests):
         return _none(n, _too_few(n, count, tests) + f" On {given - n} of {given} texts no metric was defined.")
@@ -253,7 +259,7 @@ def verdict(ranking: Ranking) -> Verdict:
     if all(s.better_than_random is None and s.beats_control is None for s in real):
         return _none(
             n,
-            "No verdict: neither random nor shuffled explanations were scored, so no method can be shown to be "
+            "No verdict: no random explanations were scored, so no method can be shown to be "
             "better than chance; add the method random.",
         )
     shown = {s.method: (s.better_than_random, s.beats_control) for s in real}
@@ -265,7 +271,7 @@ def verdict(ranking: Ranking) -> Verdict:
     tied = tuple(m for m in good[1:] if not ranking.apart(first, m))
     undecided = tuple(m for m in others if m not in good and not ranking.apart(first, m))
     avoid = tuple(m for m in others if m not in good and m not in undecided)
-    notes = ((_how_many(ranking, first, tied[0], tests),) if tied else ()) + _why(avoid, shown)
+    notes = ((_how_many(ranking, first, tied[0], tests),) if tied else ()) + _why(avoid, shown, ranking.control)
     if others and len(tied) + len(undecided) == len(others):
         sentence = f"{_texts(n)} {_do(n)} not single out a method: {_list((first, *tied))} "
         sentence += (
@@ -284,10 +290,11 @@ def verdict(ranking: Ranking) -> Verdict:
     return Verdict((first,), tied, undecided, avoid, n, True, f"{sentence}.", notes)
 
 
-def _why(avoid: Sequence[str], shown: Mapping[str, tuple[bool | None, bool | None]]) -> tuple[str, ...]:
+def _why(avoid: Sequence[str], shown: Mapping[str, tuple[bool | None, bool | None]], control: str) -> tuple[str, ...]:
     """What the methods to avoid were not shown to beat."""
     notes = []
-    for place, rival in enumerate(("random explanations", "their own scores shuffled")):
+    own = "their own scores shuffled" if control == "permutation" else RIVALS[control]
+    for place, rival in enumerate(("random explanations", own)):
         lost = [name for name in avoid if shown[name][place] is False]
         if lost:
             notes.append(f"Not shown to do better than {rival}: {_list(lost)}.")

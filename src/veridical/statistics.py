@@ -21,6 +21,8 @@ FEWEST = 5  # values an interval needs: BCa of two values returns the two
 RESAMPLES = 4_999
 EXACT_UP_TO = 50  # differences: below, the signed-rank test enumerates all signs
 CHUNK = 256  # rows whose resampled means are held at once
+HELD = 2**24  # numbers that a table of bootstrap counts may have
+NOTHING = 5e-10  # sums of two differences below this are 0
 
 
 # -- intervals ----------------------------------------------------------------------------------------------
@@ -42,30 +44,48 @@ def bca(values: np.ndarray, *, seed: int = 0, resamples: int = RESAMPLES) -> tup
         n = int(pattern.sum())
         if n < FEWEST:
             continue
-        counts = _counts(n, resamples, seed)
         rows = np.flatnonzero(member == index)
         for start in range(0, len(rows), CHUNK):
             chunk = rows[start : start + CHUNK]
-            low[chunk], high[chunk] = _bca(values[chunk][:, pattern], counts)
+            low[chunk], high[chunk] = _bca(values[chunk][:, pattern], resamples, seed)
     return low, high
+
+
+def _resampled(values: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """Means of the rows of `values` [rows, n] in every resample. [rows, resamples]
+
+    Of many texts the counts are made anew, some resamples at a time, and not kept.
+    """
+    n = values.shape[1]
+    if n * resamples <= HELD:
+        return values @ _counts(n, resamples, seed)
+    draw, means = generator("bootstrap", seed, n), np.empty((len(values), resamples))
+    for start in range(0, resamples, max(1, HELD // n)):
+        stop = min(resamples, start + max(1, HELD // n))
+        means[:, start:stop] = values @ _shares(draw.integers(0, n, (stop - start, n)))
+    return means
 
 
 @lru_cache(maxsize=4)
 def _counts(n: int, resamples: int, seed: int) -> np.ndarray:
     """How often each of n texts is drawn in each resample, as shares. [n, resamples]"""
-    drawn = generator("bootstrap", seed, n).integers(0, n, (resamples, n))
+    return _shares(generator("bootstrap", seed, n).integers(0, n, (resamples, n)))
+
+
+def _shares(drawn: np.ndarray) -> np.ndarray:
+    resamples, n = drawn.shape
     flat = (drawn + np.arange(resamples)[:, None] * n).ravel()
     return np.bincount(flat, minlength=resamples * n).reshape(resamples, n).T / n
 
 
-def _bca(values: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bca(values: np.ndarray, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     from scipy.special import ndtr, ndtri
 
     mean = values.mean(1, keepdims=True)
     centred = values - mean  # resampled means are of these, so that ties with the estimate are seen as ties
     spread = np.abs(centred).max(1, keepdims=True)
     flat = spread[:, 0] <= 1e-12 * np.maximum(1, np.abs(mean[:, 0]))
-    means = np.sort(centred @ counts, axis=1)  # [rows, resamples]
+    means = np.sort(_resampled(centred, resamples, seed), axis=1)
     edge = 1e-12 * spread
     size = means.shape[1]
     share = ((means < -edge).sum(1) + (means <= edge).sum(1)) / (2 * size)
@@ -245,10 +265,12 @@ def needed(differences: np.ndarray, tests: int = 1, *, alpha: float = ALPHA, pow
     d = d[~np.isnan(d)]
     if len(d) < 2:
         return math.inf
-    upper = np.triu_indices(len(d), 1)
-    d = _even(d[None, :])[0]
-    sums = np.round((d[:, None] + d[None, :])[upper], 9)
-    share = float(((sums > 0) + 0.5 * (sums == 0)).mean())
+    d = np.sort(_even(d[None, :])[0])
+    # Of all ordered pairs, those whose sum is over 0 and those where it is 0, by where -d stands among d.
+    above = len(d) - np.searchsorted(d, -d + NOTHING)
+    zero = np.searchsorted(d, -d + NOTHING) - np.searchsorted(d, -d - NOTHING)
+    double = np.sum(above + 0.5 * zero) - np.sum((d > NOTHING / 2) + 0.5 * (np.abs(d) <= NOTHING / 2))
+    share = float(double / (len(d) * (len(d) - 1)))
     if share == 0.5:
         return math.inf
     z = ndtri(1 - alpha / (2 * max(1, tests))) + ndtri(power)

@@ -243,7 +243,7 @@ def run_folder(root: str | Path, *, data: str, model: str, objective: str, seed:
 
 def claim(folder: str | Path, spec: Any) -> None:
     """Insist that a folder is new or belongs to this very spec; the error names the keys that differ."""
-    path, wanted = Path(folder) / "spec.json", _flat(plain(spec))
+    path = Path(folder) / "spec.json"
     if not path.exists():
         others = [p.name for p in path.parent.iterdir() if not p.name.startswith(".")] if path.parent.is_dir() else []
         if others and not path.exists():  # else another process has claimed it since
@@ -252,7 +252,12 @@ def claim(folder: str | Path, spec: Any) -> None:
             )
         if not path.exists():
             return
-    held = _flat(read_json(path))
+    insist(path, spec)
+
+
+def insist(path: str | Path, spec: Any) -> None:
+    """Insist that a file holds this very spec; the error names the keys that differ."""
+    folder, held, wanted = Path(path).parent, _flat(read_json(path)), _flat(plain(spec))
     differing = [key for key in sorted({*held, *wanted}) if held.get(key) != wanted.get(key)]
     if differing:
         said = ", ".join(f"{key} is {held.get(key)!r} there and {wanted.get(key)!r} now" for key in differing[:3])

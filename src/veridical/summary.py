@@ -15,7 +15,7 @@ import numpy as np
 from veridical.diagnosticity import credit, diagnosticity_rows, metric_tests, outcomes, over_methods, settled
 from veridical.errors import InputError
 from veridical.metric.agreement import kendall
-from veridical.ranking import CHANCE, Ranking, Verdict, compare_all, rank, verdict
+from veridical.ranking import CHANCE, RIVALS, Ranking, Verdict, compare_all, rank, verdict
 from veridical.records import Cell
 from veridical.statistics import bca, signed_rank
 
@@ -210,6 +210,7 @@ def _rank(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], diagnostic: Sequ
         [facts[name]["better"] for name in names],
         [1.0 if control is None else weight.get(name, 0.0) for name in names],
         None if control is None else sheet.values[control][pick],
+        control=control or "permutation",
         seed=seed,
     )
 
@@ -245,16 +246,20 @@ def _notes(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Rankin
     """What a reader of the verdict should know: the weights, what was undefined, and metrics at odds."""
     notes = []
     if len(sheet.values) == 1:
-        notes.append("No shuffled explanations were scored, so every metric counts alike.")
+        notes.append("No random explanations were scored in their place, so every metric counts alike.")
     else:
         used = [f"{name} {weight:.2f}" for name, weight in ranking.weights.items() if weight]
         unused = [name for name, weight in ranking.weights.items() if not weight]
         if used:
             notes.append(
-                f"Metrics count by how reliably they rated explanations above shuffled ones: {', '.join(used)}."
+                f"Metrics count by how reliably they rated explanations above {RIVALS[ranking.control]}: "
+                f"{', '.join(used)}."
             )
         if unused:
-            notes.append(f"Not shown to rate explanations above shuffled ones, so without weight: {', '.join(unused)}.")
+            notes.append(
+                f"Not shown to rate explanations above {RIVALS[ranking.control]}, so without weight: "
+                f"{', '.join(unused)}."
+            )
     for name, methods in _partial(sheet, facts).items():
         notes.append(f"{name} asks the model what {' and '.join(methods)} asks it, so it has no say in the ranking.")
     gaps = []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from veridical.data.labels import relabel
+from veridical.data.labels import of_kind, relabel
 from veridical.errors import Caution
 from veridical.records import Example
 
@@ -33,3 +35,10 @@ def test_what_fits_neither_way_is_left_out_and_said():
         assert labels(("sad", "glad"), ("negative", "positive")) == [None, None, None]
     with pytest.warns(Caution, match="gold labels are left out"):
         assert labels(("negative", "positive"), ("0", "1", "2")) == [None, None, None]
+
+
+def test_labels_are_fitted_to_the_kind_of_model():
+    one, two, none = Example("a", "a text", 1), Example("b", "a text", (0, 2)), Example("c", "a text", None)
+    assert [e.label for e in of_kind([one, two, none], True)] == [(1,), (0, 2), None]
+    with pytest.warns(UserWarning, match="1 of 3 texts have several labels"):
+        assert [e.label for e in of_kind([replace(one, label=(1,)), two, none], False)] == [1, None, None]

@@ -126,6 +126,23 @@ def _not_in_train(where: str, value: Value, known: Sequence[str]) -> InputError:
     )
 
 
+def of_kind(examples: Sequence[Example], multilabel: bool) -> list[Example]:
+    """Gold labels as a model of this kind has them: sets of classes, or one class; several where it has one are left
+    out, and said so."""
+
+    def fitted(label: int | tuple[int, ...] | None) -> int | tuple[int, ...] | None:
+        if multilabel:
+            return (label,) if isinstance(label, int) else label
+        return label if not isinstance(label, tuple) else label[0] if len(label) == 1 else None
+
+    found = [replace(example, label=fitted(example.label)) for example in examples]
+    lost = sum(new.label is None and old.label is not None for old, new in zip(examples, found, strict=True))
+    if lost:
+        said = f"{lost} of {len(examples)} texts have several labels or none, where the model has one"
+        warnings.warn(f"{said}; their gold labels are left out.", Caution, stacklevel=2)
+    return found
+
+
 def relabel(examples: Sequence[Example], own: tuple[str, ...], labels: tuple[str, ...]) -> list[Example]:
     """Examples with their gold labels as the model numbers its classes: matched by name, or by place where the model
     (LABEL_0, ... or 0, 1, ...) or the data (0, 1, ...) has no names; left out, and said so, where neither fits."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,8 +36,8 @@ class Setting:
     def __post_init__(self) -> None:
         if self.samples < 1:
             raise InputError(f"samples is {self.samples}; at least one is needed.")
-        if not self.variance > 0:
-            raise InputError(f"variance is {self.variance}; it must be over 0.")
+        if not 0 < self.variance < math.inf:
+            raise InputError(f"variance is {self.variance}; it must be a number over 0.")
         if self.mode == "attention" and self.where != "word":
             raise InputError("mode=attention changes no embeddings, so where=post_layernorm cannot go with it.")
         if self.preset:

@@ -9,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from veridical.display import duration
+from veridical.ranking import RIVALS
 from veridical.report import plots
 from veridical.report.audit_examples import packed
 from veridical.report.plots import Curve, Mark, Pair, Point, Scale
@@ -33,6 +34,9 @@ class View:
         # The model's own domain leads; the others follow as they were given.
         self.corpora = sorted(summary["corpora"], key=lambda corpus: corpus["role"] != "in")
         self.cells = {(cell["corpus"], cell["metric"], cell["method"]): cell for cell in summary["cells"]}
+        controls = summary["settings"].get("controls") or ["permutation"]
+        self.shuffled = "permutation" in controls  # the control that ranks, where there are several
+        self.rival = RIVALS["permutation" if self.shuffled else controls[0]]
         self.rankings = {(one["corpus"], one["method"]): one for one in summary["ranking"]}
 
     def data(self, examples: Sequence[Record]) -> dict[str, Any]:
@@ -72,6 +76,7 @@ class View:
             "index": where,
             "verdict": next((one for one in self.summary["verdicts"] if one["corpus"] == name), None),
             "ranking": self.ranking(name),
+            "weights": self.weights(name),
             "panels": {
                 kind: [panel for metric in self.of_kind(kind) if (panel := self.panel(name, metric))]
                 for kind in ("faithfulness", "plausibility", "agreement", "shape", "truth")
