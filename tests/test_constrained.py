@@ -103,7 +103,8 @@ def test_bounds_are_read():
         ("", "explanation=1:lr=0", "lr of the bound of term 'explanation' is 0; it must be above 0"),
         ("explanation:weight=2", "explanation=1", "has the weight 2 and a bound"),
         ("", "explanation=1,explanation=2", "bounded twice"),
-        ("", "cross_entropy=1", "nothing is minimised"),
+        ("", "cross_entropy=1", "is of what is minimised"),
+        ("saloss", "cross_entropy=1", "is of what is minimised"),
         ("", "explanation=search", r"veridical\.bounds\.search finds it"),
     ],
 )
@@ -204,6 +205,9 @@ def test_runs_that_cannot_be_bounded_are_refused(model: str, tmp_path: Path):
     config = replace(CONFIG, select="last")
     with pytest.raises(InputError, match="set select=loss, not last"):
         train(guided(), model, bound="explanation=1", config=config, out=tmp_path / "a", progress=False)
+    with pytest.raises(InputError, match="set select=loss"):
+        search(guided(), model, bound="explanation=search", config=config, out=tmp_path / "s", progress=False)
+    assert not (tmp_path / "s").exists()
     data = guided()
     bare = tuple(replace(e, rationale=()) for e in data.splits["dev"])
     data = replace(data, splits={**data.splits, "dev": bare})

@@ -276,6 +276,26 @@ def test_a_loss_that_is_not_finite_stops_the_run(model: str, tmp_path: Path):
         train(toy(), model, config=config, out=tmp_path / "run", progress=False)
 
 
+def test_weights_that_are_not_finite_after_an_epochs_last_step_stop_the_run(model: str, tmp_path: Path):
+    config = replace(FAST, epochs=1, batch=64, lr=1e30, head_lr=1e30, clip=None)  # one step, whose loss was finite
+    with pytest.raises(InputError, match=r"Training broke down in epoch 1: \w+ on dev is .* lower lr"):
+        train(toy(), model, config=config, out=tmp_path / "run", progress=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), [({"model": "nope"}, "nope"), ({"objective": "saloss:prior=textrnk"}, "textrank")]
+)
+def test_a_mistake_costs_no_folder(model: str, tmp_path: Path, change: dict[str, str], said: str):
+    with pytest.raises(InputError, match=said):
+        train(toy(), **{"model": model, **change}, config=FAST, out=tmp_path / "run", progress=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_rates_are_finite():
+    with pytest.raises(InputError, match="lr is inf; it must be 0 or more"):
+        TrainConfig(lr=float("inf"))
+
+
 # -- terms --------------------------------------------------------------------------------------------
 
 

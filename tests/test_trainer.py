@@ -390,6 +390,21 @@ def test_the_other_terms_train_and_are_evaluated(tmp_path: Path, objective: str)
     assert np.isfinite(curve(ours, f"eval_{name}")[0])
 
 
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_gradient_guide_is_measured_before_training_and_on_frozen_word_vectors(tmp_path: Path, frozen: bool):
+    network, tokenizer = tiny("bert", num_labels=2)
+    network.get_input_embeddings().requires_grad_(not frozen)
+    guide = "explanation:method=input_x_gradient:source=lexicon"
+    more = {"train_dataset": rows(tokenizer, 8), "eval_dataset": rows(tokenizer, 6)}
+    ours = trainer(tmp_path, model=network, objective=guide, args={"max_steps": 1}, **more)
+    try:
+        before = ours.evaluate()["eval_explanation"]
+    except InputError as nothing:  # no word of these texts is in the lexicon
+        pytest.fail(str(nothing))
+    ours.train()
+    assert np.isfinite([before, *curve(ours, "explanation")]).all()
+
+
 def test_rationales_travel_as_a_column(tmp_path: Path):
     _, tokenizer = tiny("bert")
     data = rows(tokenizer, return_special_tokens_mask=True)
@@ -481,7 +496,7 @@ def test_two_processes_follow_the_curve_of_one(tmp_path: Path):
     assert done.returncode == 0, done.stderr[-3000:]
     two = json.loads((tmp_path / "two.json").read_text())
     one = distributed(str(tmp_path / "one"), 1)
-    for name in ("loss", "cross_entropy", "saloss", "eval_saloss", "eval_objective"):
+    for name in ("loss", "cross_entropy", "saloss", "eval_saloss", "eval_objective", "stock"):
         np.testing.assert_allclose(two[name], one[name], atol=2e-5, err_msg=name)
 
 
@@ -509,7 +524,17 @@ def distributed(folder: str, processes: int) -> dict[str, list[float]]:
         objective="saloss",
     )
     ours.train()
-    return {name: curve(ours, name) for name in ("loss", "cross_entropy", "saloss", "eval_saloss", "eval_objective")}
+    found = {name: curve(ours, name) for name in ("loss", "cross_entropy", "saloss", "eval_saloss", "eval_objective")}
+    # A head that ignores num_items_in_batch: the trainer's evaluation loss grows with the processes, the objective not.
+    plain = VeridicalTrainer(
+        model=tiny("bert", num_labels=2)[0],
+        args=TrainingArguments(output_dir=folder, report_to=[], use_cpu=True, disable_tqdm=True),
+        train_dataset=rows(tokenizer, 16),
+        eval_dataset=rows(tokenizer, 16),
+        processing_class=tokenizer,
+        objective="saloss",
+    )
+    return {**found, "stock": [plain.evaluate()["eval_objective"]]}
 
 
 # -- mistakes -----------------------------------------------------------------------------------------------
@@ -522,6 +547,7 @@ def distributed(folder: str, processes: int) -> dict[str, list[float]]:
         ({"processing_class": None}, "pass processing_class=tokenizer"),
         ({"segment": 2}, "segment is 2; it is 0 or 1"),
         ({"args": {"torch_compile": True}}, "which torch_compile hides"),
+        ({"args": {"bf16_full_eval": True}}, "leave bf16_full_eval out"),
     ],
 )
 def test_mistakes_are_named_at_once(tmp_path: Path, change: dict[str, Any], said: str):
@@ -544,6 +570,9 @@ def test_mistakes_in_the_data_are_named(tmp_path: Path):
     left = {"input_ids": [0, 2, 30, 3], "attention_mask": [0, 1, 1, 1]}
     with pytest.raises(InputError, match="padded on the left"):
         Carrier(tokenizer).encode(left)
+    half, _ = tiny("bert", num_labels=2)
+    with pytest.raises(InputError, match=r"The weights are torch\.float16"):
+        trainer(tmp_path, model=half.half(), objective="saloss")._terms()
     regressor, _ = tiny("bert", num_labels=1)
     with pytest.raises(InputError, match="learns by regression"):
         trainer(tmp_path, model=regressor, objective="saloss")._terms()
@@ -553,6 +582,12 @@ def test_mistakes_in_the_data_are_named(tmp_path: Path):
         one.compute_loss(one.model, {**batch, "labels": torch.zeros(2, 2)})
     with pytest.raises(InputError, match="The batch has no labels"):
         one.compute_loss(one.model, {key: value for key, value in batch.items() if key != "labels"})
+    with pytest.raises(InputError, match="padded on the left, or the data collator changes tokens"):
+        one.compute_loss(one.model, {**batch, "input_ids": batch["input_ids"].roll(1, 1)})
+    with pytest.raises(InputError, match="A batch has no labels"):
+        one.get_batch_samples(
+            iter([{key: value for key, value in batch.items() if key != "labels"}]), 1, one.args.device
+        )
     with pytest.raises(InputError, match="made 2 rows of 1 examples"):
         one.compute_loss(one.model, {**batch, CARRIED: batch[CARRIED][:1]})
 

@@ -49,7 +49,10 @@ def search(
     or where runs go."""
     if not seeds:
         raise InputError("A bound is searched with at least one seed; give seeds=(0, 1, 2).")
-    alone = dataclasses.replace(config or defaults(model), select="objective")
+    given = config or defaults(model, bound)
+    if given.select == "last":
+        raise InputError("select is 'last', and a bound decides which epochs may be kept; set select=loss.")
+    alone = dataclasses.replace(given, select="objective")
     asked, looser = _looser(read_bounds(bound))
     chosen, _ = constrain(read_objective(objective), ",".join(f"{name}={_unsearched(value)}" for name, value in asked))
     found = []

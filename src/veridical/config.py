@@ -6,6 +6,7 @@ The settings of a run are a dataclass whose fields carry name, type and default;
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
@@ -51,7 +52,7 @@ class TrainConfig:
         for key in ("patience", "threads"):
             _insist(getattr(self, key) is None or getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
         for key in ("lr", "head_lr", "weight_decay"):
-            _insist(getattr(self, key) >= 0, key, getattr(self, key), "0 or more")
+            _insist(0 <= getattr(self, key) < math.inf, key, getattr(self, key), "0 or more")
         _insist(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
         _insist(0 <= self.warmup < 1, "warmup", self.warmup, "a share of the steps, from 0 to below 1")
         if self.select == "last" and self.patience is not None:

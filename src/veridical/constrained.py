@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from veridical.errors import InputError
 from veridical.registry import read
-from veridical.term import Objective, Weighted, terms
+from veridical.term import BASE, Objective, Weighted, terms
 
 SMOOTHING, EPS = 0.99, 1e-8  # of RMSprop
 SLACK = 1.1  # an epoch is eligible if its dev loss is below so many times the dev bound
@@ -68,6 +68,8 @@ def constrain(chosen: Objective, spec: str | None) -> tuple[Objective, tuple[Bou
     """The objective with every bounded term in it, and the bounds."""
     bounds: list[Bound] = []
     for name, value in read_bounds(spec):
+        if name == BASE:
+            raise InputError(f"The bound {name}={value} is of what is minimised; bound a term beside it.")
         own = next((one for one in chosen if one.name == name), None)
         if own is None:
             own = Weighted(terms.choose(name), 1.0)

@@ -38,6 +38,7 @@ from veridical.fresh_table import F1, FULL, RANDOM, Key, tabulate
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
+from veridical.model.target import classes_of, read_target
 from veridical.progress import Report
 from veridical.rationale import EXTRACTORS, Extractor, only, rationale_of
 from veridical.records import Dataset, Example
@@ -132,6 +133,10 @@ def fresh(
         raise unknown("extractor", extractor, EXTRACTORS)
     config = config or defaults(model)
     dataset, dropped = _gather(data, ood, limit)
+    if target == "gold" or not support:  # else the class is one of a given model's, which may name them otherwise
+        which = read_target(target, dataset.labels)
+        for examples in dataset.splits.values():  # a text without the class that is to be explained is told of now
+            classes_of(which, examples, dataset.labels)
     job = _Job(
         folder=Path(out),
         data=dataset,

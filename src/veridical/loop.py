@@ -106,7 +106,7 @@ def fit(task: Task, progress: bool | None = None) -> State:
             write(row)
             report.say(_sentence(row, task))
             save()
-        if not state.eligible:
+        if main and not state.eligible:  # it reads the log, which is main's
             report.say(failure(task))
     if log is not None:
         log.close()
@@ -189,6 +189,11 @@ def _evaluate(task: Task, state: State) -> tuple[State, dict[str, Any]]:
     """Measure the dev split at the end of an epoch and keep the weights if they are the best so far."""
     select = task.config.select
     dev = measure(task, "dev", state.epoch)[1] if "dev" in task.gold else {}
+    if wild := [name for name, figure in dev.items() if figure is not None and not math.isfinite(figure)]:
+        raise InputError(
+            f"Training broke down in epoch {state.epoch}: {wild[0]} on dev is {dev[wild[0]]}; lower lr "
+            f"({task.config.lr:g}) and head_lr ({task.config.head_lr:g}), or set clip=1."
+        )
     eligible = all(bound.holds(dev) for bound in task.bounds)
     if select == "last":
         value, better = None, True

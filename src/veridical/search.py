@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from veridical import store
+from veridical.attribution import methods as all_methods
 from veridical.config import TrainConfig, defaults
 from veridical.data import load_data
 from veridical.data.split import sample
@@ -101,6 +102,7 @@ def search(
         raise InputError("A search needs at least one seed; give seeds=(0,).")
     tried = objectives(objective, [over] if isinstance(over, str) else over)
     judge = _judge(select)
+    all_methods.choose_all(methods)  # a mistake in one is told before anything is trained
     config = config or defaults(model)
     dataset = load_data(data, limit=limit) if isinstance(data, str) else data
     examples = _dev(dataset, texts)

@@ -100,8 +100,6 @@ def train(
     if done:
         return read_run(folder)
     threads = _threads(folder, config)
-    if accelerator.is_main_process:
-        _begin(folder, spec, accelerator, threads, seed)
     with own_threads(threads, accelerator.device):
         clf = create(model, dataset, seed=seed)
         clf.model.to(accelerator.device)
@@ -114,6 +112,8 @@ def train(
         }
         terms = ready(chosen, clf, encoded["train"], gold["train"])
         task = Task(clf, terms, bounds, config, seed, encoded, gold, folder, save_steps, accelerator)
+        if accelerator.is_main_process:  # only now: a model or term that is refused has claimed no folder
+            _begin(folder, spec, accelerator, threads, seed)
         _finish(task, fit(task, progress))
     return read_run(folder)
 

@@ -28,11 +28,10 @@ from veridical.collator import CARRIED, EXTRA, Carrier
 from veridical.errors import Caution, InputError
 from veridical.model.classifier import Classifier, class_logits
 from veridical.records import Batch, Encoded, Output
-from veridical.term import Ready, ready
+from veridical.term import BASE, Ready, ready
 from veridical.term import objective as read_objective
 
 KEEPS = {"attention": "attentions", "hidden": "hidden_states"}  # what a term needs -> what the model calls it
-BASE = "cross_entropy"
 
 
 class VeridicalTrainer(Trainer):
@@ -65,6 +64,9 @@ class VeridicalTrainer(Trainer):
                 f"One process drives {self.args.n_gpu} devices here, which terms cannot follow; start one per device "
                 "(torchrun or accelerate launch)."
             )
+        for name in ("fp16_full_eval", "bf16_full_eval"):
+            if getattr(self.args, name):
+                raise InputError(f"Terms are measured in float32; leave {name} out.")
         for name in ("fsdp", "deepspeed", "torch_compile"):
             if getattr(self.args, name):
                 raise InputError(f"Terms look inside the model, which {name} hides; leave {name} out.")
@@ -89,9 +91,16 @@ class VeridicalTrainer(Trainer):
             clf = Classifier(self.model, self.processing_class)
             if clf.kind == "one_logit":
                 raise InputError("This model has one output and learns by regression; terms are for classifiers.")
+            half = next((p.dtype for p in clf.model.parameters() if p.is_floating_point() and p.itemsize < 4), None)
+            if half is not None:
+                raise InputError(
+                    f"The weights are {half}, in which terms vanish or overflow; load them with dtype=torch.float32 "
+                    "and train with bf16=True or fp16=True."
+                )
             encoded, labels = self._train_split() if any(o.choice.entry.prepare for o in self._objective) else ([], [])
             gold = torch.tensor(labels)
-            self._prepared = clf, ready(self._objective, clf, encoded, gold)
+            with torch.enable_grad():  # evaluation may come first, and guides are tried by differentiating
+                self._prepared = clf, ready(self._objective, clf, encoded, gold)
         return self._prepared
 
     def _train_split(self) -> tuple[list[Encoded], list[Any]]:
@@ -122,6 +131,10 @@ class VeridicalTrainer(Trainer):
         samples, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         if not self._plain and samples:
             _, terms = self._terms()
+            if any("labels" not in sample for sample in samples):
+                raise InputError(
+                    f"A batch has no labels (it has: {', '.join(samples[0])}); terms are for labelled data."
+                )
             sizes = _sizes(terms, [(sample[CARRIED], sample["labels"]) for sample in samples])
             total: Any = torch.tensor(list(sizes.values()), dtype=torch.float64, device=device)
             if self.accelerator.num_processes > 1:
@@ -161,14 +174,30 @@ class VeridicalTrainer(Trainer):
                 attentions=tuple(outputs.get("attentions") or ()),
                 hidden=tuple(outputs.get("hidden_states") or ()),
             )
-            found = {one.name: one.loss(clf, batch, output, labels) for one in terms if one.name != BASE}
+            found = self._losses(clf, batch, output, labels, terms)
         if not training:
-            self._measure(terms, encoded, labels, base, found)
+            grown = self._growth(clf, inputs, num_items_in_batch, 1)
+            self._measure(terms, encoded, labels, base / grown, found)
             loss = base
         else:
-            grown = self._growth(clf, inputs, num_items_in_batch)
+            grown = self._growth(clf, inputs, num_items_in_batch, self.current_gradient_accumulation_steps)
             loss = self._add(terms, base, found, num_items_in_batch, grown)
         return (loss, _without(outputs, clf.model.config)) if return_outputs else loss
+
+    def _losses(
+        self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor, terms: Sequence[Ready]
+    ) -> dict[str, tuple[torch.Tensor, Any]]:
+        try:
+            return {one.name: one.loss(clf, batch, output, labels) for one in terms if one.name != BASE}
+        except RuntimeError as problem:
+            if self.accelerator.mixed_precision == "no" or "appears to not have been used in the graph" not in str(
+                problem
+            ):
+                raise
+            raise InputError(
+                f"In mixed precision {type(clf.model).__name__} returns copies of its attention weights, by which its "
+                "output cannot be differentiated; train in float32, or guide by a method without attention gradients."
+            ) from problem
 
     def _own_loss(
         self, model: torch.nn.Module, inputs: dict[str, Any], terms: Sequence[Ready], items: Any
@@ -191,9 +220,9 @@ class VeridicalTrainer(Trainer):
             scaled = (self.model_accepts_loss_kwargs and items is not None) or self.compute_loss_func is not None
         return 1 if scaled else self.current_gradient_accumulation_steps
 
-    def _growth(self, clf: Classifier, inputs: Mapping[str, Any], items: Any) -> int:
-        """How many times too much the trainer's own loss weighs in an update."""
-        batches, world = self.current_gradient_accumulation_steps, self.accelerator.num_processes
+    def _growth(self, clf: Classifier, inputs: Mapping[str, Any], items: Any, batches: int) -> int:
+        """How many times too much the trainer's own loss of one of so many batches weighs."""
+        world = self.accelerator.num_processes
         trusted = self.model_accepts_loss_kwargs and items is not None and self.loss_is_scaled_for_ga is not False
         elsewhere = self.compute_loss_func is not None or self.label_smoother is not None  # not the model's loss
         if batches * world == 1 or not trusted or elsewhere:
@@ -320,8 +349,13 @@ def _batch(inputs: Mapping[str, Any], encoded: Sequence[Encoded]) -> Batch:
         raise InputError(
             f"The data collator made {len(ids)} rows of {len(encoded)} examples; use one that keeps a row for each."
         )
-    free = torch.zeros(ids.shape, dtype=torch.bool)
+    free, here = torch.zeros(ids.shape, dtype=torch.bool), ids.cpu()
     for row, own in enumerate(encoded):
+        if here[row, : len(own.ids)].tolist() != list(own.ids):
+            raise InputError(
+                "A row of the batch does not begin with its example's tokens: it is padded on the left, or the data "
+                "collator changes tokens; set tokenizer.padding_side='right' and use a collator that keeps them."
+            )
         free[row, : len(own.free)] = torch.tensor(own.free)
     mask = inputs["attention_mask"].bool() if "attention_mask" in inputs else torch.ones_like(ids, dtype=torch.bool)
     types = inputs["token_type_ids"] if "token_type_ids" in inputs else torch.zeros_like(ids)

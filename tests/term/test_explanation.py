@@ -198,11 +198,13 @@ def test_every_differentiable_method_guides(guide: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("family", [*TRANSFORMERS, "bilstm"])
-@pytest.mark.parametrize("guide", ["attention", "rollout", "input_x_gradient", "frozen_gradient"])
+@pytest.mark.parametrize(
+    "guide", ["attention", "rollout", "input_x_gradient", "gradient/over=vocabulary", "frozen_gradient"]
+)
 def test_every_family_can_be_guided(family: str, guide: str):
     clf = still(family)
     spec = f"explanation:method={guide}"
-    if family == "bilstm" and "layers" in methods[guide].needs:
+    if family == "bilstm" and "layers" in methods[guide.partition("/")[0]].needs:
         with pytest.raises(InputError):
             prepared(clf, spec)
         return

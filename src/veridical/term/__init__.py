@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 Need = Literal["attention", "hidden"]
 Figures = dict[str, torch.Tensor]
 
+BASE = "cross_entropy"  # what every objective has, unless its weight is 0
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -122,15 +124,15 @@ def objective(spec: str) -> Objective:
         if any(one.name == name for one in chosen):
             raise InputError(f"Term {name!r} is named twice in {spec!r}; name it once.")
         chosen.append(Weighted(terms.choose(":".join([name, *rest])), weight))
-    if all(one.name != "cross_entropy" for one in chosen):
-        chosen.insert(0, Weighted(terms.choose("cross_entropy"), 1.0))
-    return tuple(sorted(chosen, key=lambda one: one.name != "cross_entropy"))
+    if all(one.name != BASE for one in chosen):
+        chosen.insert(0, Weighted(terms.choose(BASE), 1.0))
+    return tuple(sorted(chosen, key=lambda one: one.name != BASE))
 
 
 def label(chosen: Objective) -> str:
     """The shortest spec of an objective: plain cross-entropy is left out beside other terms."""
     shown = [one.label for one in chosen]
-    return ",".join(shown[1:] if shown[0] == "cross_entropy" and len(shown) > 1 else shown)
+    return ",".join(shown[1:] if shown[0] == BASE and len(shown) > 1 else shown)
 
 
 def inner(spec: str) -> str:

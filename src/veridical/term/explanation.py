@@ -175,6 +175,8 @@ class Seen:
         return getattr(self.clf, name)
 
     def forward(self, batch: Batch, **asked: Any) -> Output:
-        # While parameters train `leaf` leaves the embeddings as they are.
-        same = batch is self.batch and asked.get("edit") in (None, leaf) and not asked.get("hidden")
+        edit, embeddings = asked.get("edit"), self.output.embeddings
+        # `leaf` leaves embeddings as they are while something before them trains; frozen ones it has to set free.
+        as_is = edit is None or (edit is leaf and embeddings is not None and embeddings.requires_grad)
+        same = batch is self.batch and as_is and not asked.get("hidden")
         return self.output if same else self.clf.forward(batch, **asked)
