@@ -9,6 +9,7 @@ import pytest
 
 from veridical.data import load_data
 from veridical.data.babi import PLACES, RECENT
+from veridical.errors import InputError
 from veridical.records import Example
 
 # Mean words of a text, and share of its words that are supporting facts, over the published files.
@@ -106,3 +107,48 @@ def test_forms_of_sentences() -> None:
     assert ex.context is not None
     assert ex.context.startswith("Where is ")
     assert ex.context.endswith(" ?")
+
+
+# -- published files ----------------------------------------------------------------------------------------
+
+STORY = """1 Mary moved to the bathroom.
+2 John went to the hallway.
+3 Where is Mary? \tbathroom\t1
+4 Daniel went back to the hallway.
+5 Mary journeyed to the office.
+6 Where is Mary? \toffice\t5
+"""
+
+
+def write(folder, **files: str):
+    for name, text in files.items():
+        (folder / f"qa1_single-supporting-fact_{name}.txt").write_text(text)
+    return f"babi/1:path={folder}"
+
+
+def test_published_files_are_read(tmp_path):
+    data = load_data(write(tmp_path, train=STORY * 20, test=STORY))
+    assert [len(data.splits[split]) for split in ("train", "dev", "test")] == [34, 6, 2]
+    first, second = data.splits["test"]
+    assert (first.text, first.context) == ("Mary moved to the bathroom . John went to the hallway .", "Where is Mary ?")
+    assert [PLACES[ex.label] for ex in (first, second)] == ["bathroom", "office"]
+    assert [first.text[slice(*span)] for span in first.rationale] == ["Mary moved to the bathroom ."]
+    assert [second.text[slice(*span)] for span in second.rationale] == ["Mary journeyed to the office ."]
+    own = load_data(write(tmp_path, train=STORY * 20, valid=STORY * 3, test=STORY))
+    assert [len(own.splits[split]) for split in ("train", "dev", "test")] == [40, 6, 2]
+
+
+@pytest.mark.parametrize(
+    ("train", "said"),
+    [
+        ("Mary moved.\n", "line 1 begins with 'Mary moved.'"),
+        (STORY.replace("\t1", ""), "line 3: a question has an answer and its facts"),
+        (STORY.replace("office\t5", "moon\t5"), "is 'moon'; in task 1 it is bathroom"),
+        ("1 Mary moved to the bathroom.\n", "holds no question"),
+    ],
+)
+def test_what_is_no_published_file_is_refused(tmp_path, train, said):
+    with pytest.raises(InputError, match=said):
+        load_data(write(tmp_path, train=train, test=STORY))
+    with pytest.raises(InputError, match="no file qa2_"):
+        load_data(f"babi/2:path={tmp_path}")

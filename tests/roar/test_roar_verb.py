@@ -252,7 +252,7 @@ def test_the_papers_training_is_the_default():
         "amsgrad",
         "auroc",
     )
-    assert (pair.batch, pair.no_decay, pair.select, pair.patience) == (50, (), "accuracy", 5)
+    assert (pair.batch, pair.no_decay, pair.select, pair.patience) == (50, (), "accuracy", 10)
     assert {single.threads, pair.threads, training("minilm", toy(8, 8, 8)).threads} == {1}
 
 

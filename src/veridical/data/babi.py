@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from veridical.data import dataset
+from veridical.data.babi_files import read_stories
 from veridical.data.split import normalised
 from veridical.errors import InputError
 from veridical.records import Dataset, Example, Span
@@ -184,6 +185,20 @@ def _generate(task: int, size: int, seed: int) -> Dataset:
     return Dataset(f"babi/{task}", PLACES, ordered, about=about)
 
 
+def _published(task: int, path: str) -> Dataset:
+    splits = {}
+    for split, asked in read_stories(task, path).items():
+        for _, question, answer, _ in asked:
+            if answer not in PLACES:
+                raise InputError(f"The answer to {question!r} is {answer!r}; in task {task} it is {', '.join(PLACES)}.")
+        splits[split] = tuple(
+            _example(f"babi{task}-{split}-{number}", text, (question, answer, facts))
+            for number, (text, question, answer, facts) in enumerate(asked)
+        )
+    about = f"bAbI task {task} (Weston et al., 2015) as published: story, question, place, supporting facts."
+    return Dataset(f"babi/{task}", PLACES, splits, about=about)
+
+
 def _example(id: str, text: str, question: Question) -> Example:
     asked, answer, facts = question
     spans: list[Span] = []
@@ -195,19 +210,19 @@ def _example(id: str, text: str, question: Question) -> Example:
     return Example(id, text, PLACES.index(answer), asked, tuple(spans[number] for number in facts))
 
 
-@dataset("babi/1", about="where is a person? one supporting fact; generated")
-def babi1(*, size: int = 10_000, seed: int = 0) -> Dataset:
-    """`size` training questions, a tenth as many for dev and for test."""
-    return _generate(1, size, seed)
+@dataset("babi/1", about="where is a person? one supporting fact; generated, or published files (path=)")
+def babi1(*, size: int = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
+    """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
+    return _generate(1, size, seed) if path is None else _published(1, path)
 
 
-@dataset("babi/2", about="where is a thing? two supporting facts; generated")
-def babi2(*, size: int = 10_000, seed: int = 0) -> Dataset:
-    """`size` training questions, a tenth as many for dev and for test."""
-    return _generate(2, size, seed)
+@dataset("babi/2", about="where is a thing? two supporting facts; generated, or published files (path=)")
+def babi2(*, size: int = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
+    """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
+    return _generate(2, size, seed) if path is None else _published(2, path)
 
 
-@dataset("babi/3", about="where was a thing before? three supporting facts; generated")
-def babi3(*, size: int = 10_000, seed: int = 0) -> Dataset:
-    """`size` training questions, a tenth as many for dev and for test."""
-    return _generate(3, size, seed)
+@dataset("babi/3", about="where was a thing before? three supporting facts; generated, or published files (path=)")
+def babi3(*, size: int = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
+    """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
+    return _generate(3, size, seed) if path is None else _published(3, path)
