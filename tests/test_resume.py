@@ -142,15 +142,15 @@ def test_a_run_goes_on_with_the_threads_it_was_begun_with(tmp_path: Path, monkey
 
     model, seen = small_model(tmp_path / "model"), []
     module = sys.modules[train.__module__]
-    create = module.create  # type: ignore[attr-defined]
+    fit = module.fit  # type: ignore[attr-defined]
 
     def stop(*args: Any, **kwargs: Any) -> Any:
         seen.append(torch.get_num_threads())
         if len(seen) == 1:
             raise Killed
-        return create(*args, **kwargs)
+        return fit(*args, **kwargs)
 
-    monkeypatch.setattr(module, "create", stop)
+    monkeypatch.setattr(module, "fit", stop)
     own = torch.get_num_threads()
     with pytest.raises(Killed):
         run(model, tmp_path / "run")
