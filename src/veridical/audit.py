@@ -127,9 +127,7 @@ def audit(
                 clf,
                 corpus.examples,
                 chosen,
-                measures
-                if _is_planted(corpus)
-                else [m for m in measures if "planted" not in all_metrics.choose(m).entry.needs],
+                [m for m in measures if _is_planted(corpus) or "planted" not in all_metrics.choose(m).entry.needs],
                 target=target,
                 controls=controls,
                 explanations=_oracles(clf, corpus, target),

@@ -125,8 +125,8 @@ def _notes(runs: Sequence[_Run]) -> tuple[str, ...]:
 def _same_texts(a: _Run, b: _Run, corpus: str) -> bool:
     """Whether equal ids mean equal texts: two files of one name may have numbered others alike. (Audits from before
     their texts were hashed are taken at their word.)"""
-    hashes = [next((c.get("hash") for c in one.summary["corpora"] if c["name"] == corpus), None) for one in (a, b)]
-    sizes = [next((c.get("texts") for c in one.summary["corpora"] if c["name"] == corpus), None) for one in (a, b)]
+    facts = [next((c for c in one.summary["corpora"] if c["name"] == corpus), {}) for one in (a, b)]
+    hashes, sizes = ([own.get(key) for own in facts] for key in ("hash", "texts"))
     return None in hashes or sizes[0] != sizes[1] or hashes[0] == hashes[1]
 
 
