@@ -2,7 +2,7 @@
 
 import os
 
-from veridical.cli_group import ENVIRONMENT
+from veridical.cli.speech import ENVIRONMENT
 
 # As on the command line, for every contender alike. It has to be set before torch is imported.
 for _name, _value in ENVIRONMENT.items():

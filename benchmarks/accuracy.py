@@ -10,9 +10,9 @@ import torch
 
 from benchmarks.subject import Subject
 from veridical.attribution import methods
-from veridical.explain import attributions
+from veridical.core.records import Attribution
+from veridical.explanations.explain import attributions
 from veridical.model.ask import batches_of
-from veridical.records import Attribution
 
 REFERENCE = "integrated_gradients:steps=160"
 

@@ -21,9 +21,9 @@ from benchmarks.results import machine, markdown, show, write_json, write_text
 from benchmarks.subject import Subject, arguments, forward_pass, mean_length, subject
 from benchmarks.timing import Contender, Timing, measure
 from veridical.attribution import methods
-from veridical.explain import attributions
-from veridical.progress import Report
-from veridical.records import Attribution
+from veridical.core.progress import Report
+from veridical.core.records import Attribution
+from veridical.explanations.explain import attributions
 
 VERIDICAL, SINGLE, TOGETHER, INTERPRETO = "Veridical", "loop, one by one", "loop, batched per text", "interpreto"
 BOUND = 5.0

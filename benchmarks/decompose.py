@@ -25,7 +25,7 @@ from benchmarks.memory import peak
 from benchmarks.results import machine, markdown, show, spread, write_json, write_text
 from benchmarks.subject import arguments
 from benchmarks.timing import clock
-from veridical.attribute import attribute
+from veridical.explanations.attribute import attribute
 from veridical.model.classifier import Classifier
 
 LENGTHS = (32, 64, 128, 256, 512, 1024)

@@ -22,8 +22,8 @@ from benchmarks.results import machine, markdown, show, spread, write_json, writ
 from benchmarks.subject import Subject, arguments, forward_pass, mean_length, subject
 from benchmarks.timing import Contender, Timing, measure
 from veridical.attribution import methods
-from veridical.explain import attributions
-from veridical.progress import Report
+from veridical.core.progress import Report
+from veridical.explanations.explain import attributions
 
 IG = "integrated_gradients"
 ADAPTIVE = f"{IG}:rule=adaptive"

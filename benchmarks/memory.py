@@ -33,7 +33,7 @@ def child(model: str, method: str, count: int, threads: int, budget: int) -> dic
     import torch
 
     from veridical.attribution import methods
-    from veridical.explain import attributions
+    from veridical.explanations.explain import attributions
 
     torch.set_num_threads(threads)
     held = subject(model, TEXTS, budget)

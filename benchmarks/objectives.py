@@ -39,8 +39,8 @@ OBJECTIVES: dict[str, float | None] = {  # and how many times cross-entropy's st
 def step_seconds(objective: str, steps: int, threads: int) -> float:
     """The median step of a short run."""
     import veridical
-    from veridical.config import TrainConfig
     from veridical.data import load_data
+    from veridical.training.config import TrainConfig
 
     data = load_data(DATA)
     few = {"train": data.splits["train"][: steps * 32]}

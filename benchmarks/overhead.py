@@ -22,11 +22,11 @@ from benchmarks.results import machine, markdown, show, write_json, write_text
 from benchmarks.subject import Subject, arguments, mean_length, subject
 from benchmarks.timing import clock
 from veridical.attribution import methods
-from veridical.explain import attributions
+from veridical.core.records import Attribution, Variant
+from veridical.explanations.explain import attributions
 from veridical.metric import metrics
 from veridical.model import ask
 from veridical.model.ask import batches_of
-from veridical.records import Attribution, Variant
 
 METHODS = (
     "attention",

@@ -15,8 +15,8 @@ import torch
 from captum.attr import InputXGradient, IntegratedGradients, Saliency
 
 from benchmarks.subject import Subject
+from veridical.core.records import Batch
 from veridical.model.ask import batches_of
-from veridical.records import Batch
 
 Scores = list[np.ndarray]  # one [T] per text, 0 where Veridical explains nothing
 Attribute = Callable[[torch.Tensor, torch.Tensor, tuple, torch.Tensor], torch.Tensor]

@@ -16,10 +16,10 @@ import numpy as np
 import torch
 
 from benchmarks.subject import Subject
-from veridical.erase import erase, ranked_units
-from veridical.explain import explained
+from veridical.core.records import Attribution, Explained
+from veridical.explanations.explain import explained
 from veridical.model.ask import Asker, ask, predict
-from veridical.records import Attribution, Explained
+from veridical.model.erase import erase, ranked_units
 
 Areas = dict[str, list[float]]  # of each curve, per explanation
 

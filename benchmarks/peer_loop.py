@@ -16,7 +16,7 @@ from scipy.stats import kendalltau
 
 from benchmarks.peer_captum import Captum, Scores
 from benchmarks.subject import Subject
-from veridical.records import Attribution, Encoded
+from veridical.core.records import Attribution, Encoded
 
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 NOISE = 1e-6  # a smaller change of a probability is none

@@ -18,7 +18,7 @@ from benchmarks.timing import Contender, Timing, measure
 from veridical.attribution import methods
 from veridical.metric.agreement import kendall
 from veridical.model.ask import batches_of
-from veridical.term.explanation_guided import GUIDE, importance, lowest
+from veridical.training.term.explanation_guided import GUIDE, importance, lowest
 
 PAPER = "integrated_gradients:steps=50:aggregate=l2"
 GUIDES = (

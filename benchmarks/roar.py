@@ -24,15 +24,15 @@ import torch
 
 from benchmarks.results import machine, markdown, show, write_json, write_text
 from benchmarks.timing import clock
-from veridical import store
 from veridical.attribution import methods
-from veridical.explain import attributions
-from veridical.loop import CHECKPOINT, LOG
+from veridical.core import store
+from veridical.explanations.explain import attributions
 from veridical.model.ask import batches_of
-from veridical.roar import PAPER
-from veridical.roar.job import SPLITS, Bench, bench
-from veridical.roar.point import SAVE_STEPS
-from veridical.schedule import make_optimizer, order
+from veridical.retraining.roar.experiment import SPLITS, Bench, bench
+from veridical.retraining.roar.point import SAVE_STEPS
+from veridical.retraining.roar.roar import PAPER
+from veridical.training.loop import CHECKPOINT, LOG
+from veridical.training.rate import make_optimizer, order
 
 OVERHEAD = 1.3
 SAME = ("summary.json", "curves.parquet", "tables/areas.csv", "tables/points.csv")

@@ -16,13 +16,13 @@ import torch
 
 import veridical
 from benchmarks.results import machine, markdown, show, write_json, write_text
-from veridical import assets
+from veridical.core import assets
+from veridical.core.records import Attribution, Example
+from veridical.core.text import marked
 from veridical.data.split import sample
 from veridical.metric import metrics
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
-from veridical.records import Attribution, Example
-from veridical.text import marked
 
 DATA = (
     "planted:size=2000",

@@ -11,11 +11,11 @@ import torch
 
 import veridical
 from benchmarks.timing import Contender
-from veridical import assets
-from veridical.config import TrainConfig
+from veridical.core import assets
+from veridical.core.records import Encoded, Example
 from veridical.model.ask import TOKEN_BUDGET, batches_of
 from veridical.model.classifier import Classifier
-from veridical.records import Encoded, Example
+from veridical.training.config import TrainConfig
 
 DATA = "hutto/movies"
 

@@ -13,7 +13,7 @@ import csv
 from datasets import Dataset
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, TrainingArguments
 
-from veridical.trainer import VeridicalTrainer  # veridical
+from veridical.training.trainer import VeridicalTrainer  # veridical
 
 
 def rows(path: str) -> Dataset:

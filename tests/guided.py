@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from toy import SIGNS, toy
-from veridical.records import Dataset, Example
+from veridical.core.records import Dataset, Example
 
 
 def guided(*sizes: int, every: int = 4, **kind: Any) -> Dataset:

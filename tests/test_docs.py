@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from veridical.attribution import methods
-from veridical.cli import METHODS
+from veridical.cli.app import METHODS
 from veridical.metric import metrics
 
 ROOT = Path(__file__).parent.parent

@@ -9,8 +9,8 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 from tiny import tiny
-from veridical.records import Dataset, Example
-from veridical.seed import generator
+from veridical.core.records import Dataset, Example
+from veridical.core.seed import generator
 
 WORDS = ("the", "film", "was", "and", "book", "is", "this", "story", "but", "plot", "in", "an", "end", "that")
 SIGNS = ("bad", "good", "boring")  # the word that decides the label

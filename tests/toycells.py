@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from veridical import store
-from veridical.cell import mark
-from veridical.errors import InputError
-from veridical.grid import Cell
-from veridical.seed import generator
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.seed import generator
+from veridical.grid.job import mark
+from veridical.grid.pool import Cell
 
 
 def walk(

@@ -1,5 +1,5 @@
 """`python -m veridical`."""
 
-from veridical.cli import main
+from veridical.cli.app import main
 
 main()

@@ -9,10 +9,10 @@ import torch
 
 from tiny import FAMILIES, TEXTS, tiny
 from veridical.attribution import methods
-from veridical.explain import attributions
+from veridical.core.records import Example
+from veridical.explanations.explain import attributions
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
-from veridical.records import Example
 
 
 class Setting:

@@ -16,14 +16,14 @@ import veridical
 from tiny import TEXTS, TRANSFORMERS, tiny
 from veridical.attribution import methods
 from veridical.attribution.alti import alti_layers, alti_matrix, sizes_and_distances
-from veridical.errors import Caution, InputError
-from veridical.model import contributions
+from veridical.core.errors import Caution, InputError
+from veridical.core.records import Batch, Example
 from veridical.model.classifier import Classifier
-from veridical.model.contributions import lengths, normalised, parts, roll
+from veridical.model.decompose import contributions
+from veridical.model.decompose.contributions import lengths, normalised, parts, roll
+from veridical.model.decompose.trace import trace
+from veridical.model.decompose.wiring import layer_steps, wire
 from veridical.model.target import Target
-from veridical.model.trace import trace
-from veridical.model.wiring import layer_steps, wire
-from veridical.records import Batch, Example
 
 GOLDEN = Path(__file__).parent.parent / "golden/decompx_alti"
 MODELS = [pytest.param(family, {}, id=family) for family in TRANSFORMERS]

@@ -8,11 +8,11 @@ import torch
 
 from tiny import FAMILIES, TEXTS, TRANSFORMERS, tiny
 from veridical.attribution import methods
-from veridical.errors import InputError
-from veridical.explain import attributions
+from veridical.core.errors import InputError
+from veridical.core.records import Example
+from veridical.explanations.explain import attributions
 from veridical.model.classifier import Classifier
-from veridical.model.wiring import ROWS
-from veridical.records import Example
+from veridical.model.decompose.wiring import ROWS
 
 MEAN = ("modernbert", {"classifier_pooling": "mean"})
 EXAMPLES = [Example(str(i), text, label=i % 3) for i, text in enumerate(TEXTS)]

@@ -19,14 +19,14 @@ from transformers import AutoModelForSequenceClassification, BertConfig
 import veridical
 from tiny import TEXTS, TRANSFORMERS, Double, tiny
 from veridical.attribution import decompx_classifier as by_class
-from veridical.errors import InputError
-from veridical.model import decompose as whole_text
-from veridical.model import decomposed_layer
+from veridical.core.errors import InputError
+from veridical.core.records import Batch, Example
 from veridical.model.classifier import Classifier
-from veridical.model.decompose import decompose, head_shares, kept, read, readouts
-from veridical.model.share import How
-from veridical.model.trace import Trace, trace
-from veridical.records import Batch, Example
+from veridical.model.decompose import decompose as whole_text
+from veridical.model.decompose import layer as decomposed_layer
+from veridical.model.decompose.decompose import decompose, head_shares, kept, read, readouts
+from veridical.model.decompose.share import How
+from veridical.model.decompose.trace import Trace, trace
 
 GOLDEN = Path(__file__).parent.parent / "golden/decompx_alti"
 FIGURES = json.loads((GOLDEN / "expected-decompx-bert.json").read_text())

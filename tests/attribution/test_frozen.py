@@ -16,15 +16,15 @@ import veridical
 from tiny import FAMILIES, TEXTS, TRANSFORMERS, Double, tiny
 from veridical.attribution import methods
 from veridical.attribution.frozen_gradient import frozen_gradient
-from veridical.errors import InputError
-from veridical.explain import attributions
-from veridical.model.adjoint import adjoint, one_hot
+from veridical.core.errors import InputError
+from veridical.core.records import Batch, Example
+from veridical.explanations.explain import attributions
 from veridical.model.classifier import Classifier, leaf
-from veridical.model.lrp import ATTNLRP, CONSERVATIVE, Relevance
-from veridical.model.rules import Rules
+from veridical.model.decompose.adjoint import adjoint, one_hot
+from veridical.model.decompose.trace import trace
+from veridical.model.rules.lrp import ATTNLRP, CONSERVATIVE, Relevance
+from veridical.model.rules.rules import Rules
 from veridical.model.target import Target
-from veridical.model.trace import trace
-from veridical.records import Batch, Example
 
 GOLDEN = Path(__file__).parent.parent / "golden/decompx_alti"
 CLASSES = torch.arange(len(TEXTS)) % 3

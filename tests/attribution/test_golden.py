@@ -15,7 +15,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 import veridical
 from veridical.attribution.kernel_shap import _shapley, _subsets
 from veridical.attribution.rollout import roll
-from veridical.seed import generator
+from veridical.core.seed import generator
 
 GOLDEN = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())

@@ -8,9 +8,9 @@ import pytest
 
 from tiny import TEXTS, tiny
 from veridical.attribution import methods
-from veridical.explain import attributions
+from veridical.core.records import Example
+from veridical.explanations.explain import attributions
 from veridical.model.classifier import Classifier
-from veridical.records import Example
 
 
 @pytest.mark.parametrize("family", ["bert", "bilstm"])

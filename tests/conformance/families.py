@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 
 from tiny import PAIRS, TEXTS, tiny
+from veridical.core.records import Encoded, Example
 from veridical.model.classifier import Classifier
-from veridical.records import Encoded, Example
 
 EXAMPLES = [Example(id=f"t{i}", text=text, label=i % 3) for i, text in enumerate(TEXTS)]
 PAIRED = [Example(id=f"p{i}", text=text, context=context, label=i % 3) for i, (text, context) in enumerate(PAIRS)]

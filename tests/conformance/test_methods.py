@@ -10,11 +10,11 @@ from families import EXAMPLES, classifier, encoded
 import veridical
 from tiny import FAMILIES, tiny
 from veridical.attribution import methods
-from veridical.errors import InputError
-from veridical.explain import attributions, explain
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example, Variant
+from veridical.explanations.explain import attributions, explain
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
-from veridical.records import Dataset, Example, Variant
 
 # Few samples: these tests are about the handling, not the estimate.
 FAST = {

@@ -15,12 +15,12 @@ import torch
 from families import classifier, encoded
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from veridical.explain import explained
+from veridical.core.records import Encoded, Example, Explained, Score
+from veridical.core.seed import generator
+from veridical.explanations.explain import explained
 from veridical.metric import metrics
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
-from veridical.records import Encoded, Example, Explained, Score
-from veridical.seed import generator
 
 FAITHFULNESS = [metric.name for metric in metrics if metric.kind == "faithfulness"]
 # Settings that change what is asked or how the answers are put together.

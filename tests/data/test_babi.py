@@ -7,10 +7,10 @@ from statistics import mean
 
 import pytest
 
+from veridical.core.errors import InputError
+from veridical.core.records import Example
 from veridical.data import load_data
 from veridical.data.babi import PLACES, RECENT
-from veridical.errors import InputError
-from veridical.records import Example
 
 # Mean words of a text, and share of its words that are supporting facts, over the published files.
 PUBLISHED = {1: (37.2, 0.228), 2: (95.2, 0.172), 3: (302.4, 0.096)}

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example
 from veridical.data import datasets, describe, load_data, resolve
 from veridical.data.split import carve_dev, fold, normalised, sample, side
-from veridical.errors import InputError
-from veridical.records import Dataset, Example
 
 
 def examples(labels: list[int]) -> list[Example]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from veridical.core.errors import InputError
 from veridical.data import load_data
-from veridical.errors import InputError
 
 DOCUMENT = "the plot was slow .\nthe cast was great . i liked it"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from veridical.core.registry import options_of
 from veridical.data import datasets, load_data
 from veridical.data.split import normalised
-from veridical.registry import options_of
 
 FREE = [source for source in datasets if source.needs is None]
 

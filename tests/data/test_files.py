@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from veridical.core.errors import InputError
+from veridical.core.records import Example
+from veridical.core.text import words_of
 from veridical.data import load_data
 from veridical.data.rows import merged, spans_of_phrases, spans_of_words
 from veridical.data.split import normalised
-from veridical.errors import InputError
-from veridical.records import Example
-from veridical.text import words_of
 
 ROWS = [
     {"id": "a", "text": 'A "fine", film', "label": "pos", "text_pair": "good?", "rationale": [0, 1, 0]},

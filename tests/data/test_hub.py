@@ -10,10 +10,11 @@ from typing import Any
 import datasets as hf
 import pytest
 
-from veridical.data import hub, load_data, papers
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset
+from veridical.data import hub, load_data
+from veridical.data import paper_mappings as papers
 from veridical.data.hub import assemble
-from veridical.errors import InputError
-from veridical.records import Dataset
 
 
 def mapped(name: str, **splits: list[dict[str, Any]]) -> Dataset:

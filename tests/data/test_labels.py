@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from veridical.core.errors import Caution
+from veridical.core.records import Example
 from veridical.data.labels import of_kind, relabel
-from veridical.errors import Caution
-from veridical.records import Example
 
 EXAMPLES = [Example("a", "x", label=0), Example("b", "y", label=1), Example("c", "z", label=None)]
 

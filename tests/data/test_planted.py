@@ -7,9 +7,9 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from veridical.core.errors import InputError
 from veridical.data import load_data
 from veridical.data.planted import BAD, FIRST, GOOD, NEUTRAL, NOUNS, SECOND, SHORTCUT, VERBS, decide
-from veridical.errors import InputError
 
 DECIDING = {*GOOD, *BAD, FIRST, SECOND}
 CASES = [("single", 1), ("single", 3), ("conjunction", 1), ("conjunction", 2), ("order", 1), ("order", 2)]

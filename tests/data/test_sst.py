@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from veridical.core.errors import InputError
 from veridical.data import load_data
 from veridical.data.sst import extremities, parse_tree, row_of
-from veridical.errors import InputError
 
 # (tree, extremity of every leaf)
 BY_HAND = [

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical.records import Answers, Encoded, Example, Explained, Score, Variant
-from veridical.seed import seed_of
+from veridical.core.records import Answers, Encoded, Example, Explained, Score, Variant
+from veridical.core.seed import seed_of
 
 Reply = Callable[[Variant], float]  # the explained class's probability
 

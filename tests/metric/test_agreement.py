@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Encoded, Example, Explained
 from veridical.metric import metrics
 from veridical.metric.agreement import kendall
 from veridical.metric.jaccard import overlap
-from veridical.records import Encoded, Example, Explained
 
 GOLDEN = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())

@@ -10,12 +10,12 @@ from driven import arbitrary, drive, scored, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
-from veridical.erase import erase
-from veridical.errors import InputError
+from veridical.core.errors import InputError
 from veridical.metric import metrics
 from veridical.metric.comprehensiveness import comprehensiveness
 from veridical.metric.normalised import aopc, erasure_score, setting
 from veridical.metric.sufficiency import sufficiency
+from veridical.model.erase import erase
 
 GOLDEN = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())

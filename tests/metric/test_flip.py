@@ -5,8 +5,8 @@ from driven import drive, scored, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from veridical.core.records import Score
 from veridical.metric.decision_flip import decision_flip
-from veridical.records import Score
 
 
 def text(n: int):

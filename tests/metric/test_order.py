@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
+from veridical.core.records import Score
 from veridical.metric.corr import corr
 from veridical.metric.loo_tau import loo_tau
 from veridical.metric.monotonicity import monotonicity
-from veridical.records import Score
 
 GOLDEN = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Encoded, Example, Explained
 from veridical.metric import metrics
 from veridical.metric.plausibility import (
     area,
@@ -22,7 +23,6 @@ from veridical.metric.plausibility import (
     recall,
     step_precision,
 )
-from veridical.records import Encoded, Example, Explained
 
 GOLDEN = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiny import FAMILIES, TEXTS, TRANSFORMERS, tiny
-from veridical.erase import erase, erase_all, intact, soften
-from veridical.errors import InputError
-from veridical.explain import explained
+from veridical.core.errors import InputError
+from veridical.core.records import Example, Explained, Soft, Variant
+from veridical.core.seed import generator
+from veridical.explanations.explain import explained
 from veridical.metric.soft_comprehensiveness import soft_comprehensiveness
 from veridical.metric.soft_faithfulness import scaled
 from veridical.metric.soft_sufficiency import soft_sufficiency
 from veridical.model.ask import answer, ask, predict
 from veridical.model.classifier import Classifier
+from veridical.model.erase import erase, erase_all, intact, soften
 from veridical.model.soft import _Keys, embedding_block, perturb
-from veridical.records import Example, Explained, Soft, Variant
-from veridical.seed import generator
 
 GOLDEN = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from tiny import PAIRS, TEXTS, tiny
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Example
 from veridical.model.bilstm import BiLSTM, build, build_tokenizer
-from veridical.records import Example
 
 STORIES = [Example(f"s{i}", text, i % 2, context=context) for i, (text, context) in enumerate(PAIRS)]
 SENTENCES = [Example(f"t{i}", text, i % 2) for i, text in enumerate(TEXTS)]

@@ -11,12 +11,12 @@ from transformers import pipeline
 
 import veridical
 from tiny import FAMILIES, PAIRS, TEXTS, tiny
-from veridical.errors import InputError
-from veridical.explain import attributions
+from veridical.core.errors import InputError
+from veridical.core.records import Example, Variant
+from veridical.explanations.explain import attributions
 from veridical.model.ask import answer, ask, batches_of, halving, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
-from veridical.records import Example, Variant
 
 EXAMPLES = [Example(str(i), text) for i, text in enumerate(TEXTS)]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from veridical.model.rescale import RESCALE
-from veridical.model.rules import Rules
+from veridical.model.rules.rescale import RESCALE
+from veridical.model.rules.rules import Rules
 
 
 def test_an_operation_in_place_has_its_rule_and_its_effect():

@@ -9,11 +9,11 @@ import torch
 from transformers import AutoModelForSequenceClassification, GPT2Config
 
 from tiny import TEXTS, TRANSFORMERS, tiny
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Batch, Example
 from veridical.model.classifier import Classifier
-from veridical.model.trace import LayerTrace, Trace, deviation, slope, trace, values
-from veridical.model.wiring import Norm, check, layer_steps
-from veridical.records import Batch, Example
+from veridical.model.decompose.trace import LayerTrace, Trace, deviation, slope, trace, values
+from veridical.model.decompose.wiring import Norm, check, layer_steps
 
 CHUNKED = ("bert", "roberta", "distilbert", "electra", "big_bird")  # families with chunk_size_feed_forward
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from veridical import assets
-from veridical.errors import InputError
+from veridical.core import assets
+from veridical.core.errors import InputError
 from veridical.model.vectors import load_vectors
 
 GLOVE = "the 0.1 -0.2 3e-1\n, 1 2 3\n. . . 4 5 6\ngood 7 8 9\ngood 0 0 0\ncaf\u00e9 1.5 0 -1\n"

@@ -13,9 +13,9 @@ from transformers import (
 )
 
 from tiny import LENGTH, PAIRS, TEXTS, TRANSFORMERS, tiny
-from veridical.errors import InputError
-from veridical.model import wiring
-from veridical.model.wiring import ROWS, Affine, Norm, check, compare, head_steps, layer_steps, wire
+from veridical.core.errors import InputError
+from veridical.model.decompose import wiring
+from veridical.model.decompose.wiring import ROWS, Affine, Norm, check, compare, head_steps, layer_steps, wire
 
 
 def batches(tokenizer):

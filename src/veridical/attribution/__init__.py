@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from veridical.registry import Registry
+from veridical.core.registry import Registry
 
 Need = Literal["attention", "gradient", "layers", "questions"]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -8,9 +8,10 @@ import torch
 from torch import Tensor
 
 from veridical.attribution import method
-from veridical.errors import Caution
+from veridical.core.errors import Caution
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.contributions import (
+from veridical.model.decompose.contributions import (
     attended,
     layer_index,
     lengths,
@@ -19,9 +20,8 @@ from veridical.model.contributions import (
     roll,
     targets_read,
 )
+from veridical.model.decompose.trace import Trace, trace
 from veridical.model.target import Target
-from veridical.model.trace import Trace, trace
-from veridical.records import Batch
 
 Distance = Literal["l1", "l2"]
 After = Literal["attention", "layer"]

@@ -5,10 +5,10 @@ from typing import Literal
 import torch
 
 from veridical.attribution import method
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.pooling import read_row
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 @method("attcat", needs=("attention", "gradient"), signed=True, differentiable=True)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import torch
 
 from veridical.attribution import method
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.pooling import read_row
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 @method("attention", needs=("attention",), signed=False, differentiable=True, of_target=False)

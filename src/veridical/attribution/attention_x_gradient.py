@@ -3,9 +3,9 @@ from __future__ import annotations
 import torch
 
 from veridical.attribution import method
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 @method("attention_x_gradient", needs=("attention", "gradient"), signed=True, differentiable=True)

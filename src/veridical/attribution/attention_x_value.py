@@ -3,11 +3,11 @@ from __future__ import annotations
 import torch
 
 from veridical.attribution import method
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
+from veridical.model.decompose.trace import trace, values
 from veridical.model.pooling import read_row
 from veridical.model.target import Target
-from veridical.model.trace import trace, values
-from veridical.records import Batch
 
 
 @method("attention_x_value", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)

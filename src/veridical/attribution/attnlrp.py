@@ -6,10 +6,10 @@ import torch
 
 from veridical.attribution import method
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
-from veridical.model.lrp import ATTNLRP, CONSERVATIVE, Relevance
+from veridical.model.rules.lrp import ATTNLRP, CONSERVATIVE, Relevance
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 @method("attnlrp", needs=("attention", "gradient"), signed=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
+from veridical.core.records import Batch
 from veridical.model.ask import TOKEN_BUDGET, batches_of
-from veridical.records import Batch
 
 
 def in_copies(batch: Batch, count: int) -> Iterator[tuple[torch.Tensor, int, range]]:

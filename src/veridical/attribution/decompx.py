@@ -5,13 +5,13 @@ from typing import Literal
 import torch
 
 from veridical.attribution import method
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.decompose import kept, readouts
-from veridical.model.share import Activation, Bias, How
+from veridical.model.decompose.decompose import kept, readouts
+from veridical.model.decompose.share import Activation, Bias, How
+from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
-from veridical.model.trace import trace
-from veridical.records import Batch
 
 
 @method("decompx", needs=("attention", "layers"), signed=False, of_target=False)

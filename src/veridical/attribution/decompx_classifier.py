@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from veridical.attribution import method
-from veridical.model.adjoint import adjoint, one_hot
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.decompose import decompose, head_shares, kept, late, refuse
-from veridical.model.share import Activation, Bias, How, line
+from veridical.model.decompose.adjoint import adjoint, one_hot
+from veridical.model.decompose.decompose import decompose, head_shares, kept, late, refuse
+from veridical.model.decompose.share import Activation, Bias, How, line
+from veridical.model.decompose.trace import LayerTrace, Trace, trace
 from veridical.model.target import Target
-from veridical.model.trace import LayerTrace, Trace, trace
-from veridical.records import Batch
 
 
 @method("decompx_classifier", needs=("attention", "layers"), signed=True)

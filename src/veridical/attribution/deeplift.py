@@ -6,11 +6,11 @@ import torch
 
 from veridical.attribution import method
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.rescale import RESCALE
-from veridical.model.rules import Rules
+from veridical.model.rules.rescale import RESCALE
+from veridical.model.rules.rules import Rules
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 @method("deeplift", needs=("attention", "gradient"), signed=True, complete=True)

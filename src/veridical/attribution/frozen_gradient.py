@@ -3,11 +3,11 @@ from __future__ import annotations
 import torch
 
 from veridical.attribution import method
-from veridical.model.adjoint import adjoint, one_hot
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
+from veridical.model.decompose.adjoint import adjoint, one_hot
+from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
-from veridical.model.trace import trace
-from veridical.records import Batch
 
 
 @method("frozen_gradient", needs=("attention", "layers"), signed=True, differentiable=True)

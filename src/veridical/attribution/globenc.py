@@ -6,11 +6,19 @@ import torch
 from torch import Tensor
 
 from veridical.attribution import method
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.contributions import attended, layer_index, lengths, normalised, parts, roll, targets_read
+from veridical.model.decompose.contributions import (
+    attended,
+    layer_index,
+    lengths,
+    normalised,
+    parts,
+    roll,
+    targets_read,
+)
+from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
-from veridical.model.trace import trace
-from veridical.records import Batch
 
 
 @method("globenc", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)

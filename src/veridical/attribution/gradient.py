@@ -5,10 +5,10 @@ from typing import Literal
 import torch
 
 from veridical.attribution import method
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 def embedding_gradient(clf: Classifier, batch: Batch, target: Target, edit=leaf) -> tuple[torch.Tensor, torch.Tensor]:

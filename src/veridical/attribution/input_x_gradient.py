@@ -7,10 +7,10 @@ import torch
 
 from veridical.attribution import method
 from veridical.attribution.gradient import embedding_gradient
-from veridical.errors import Caution
+from veridical.core.errors import Caution
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.target import Target
-from veridical.records import Batch
 
 Aggregate = Literal["sum", "abs", "l2"]
 

@@ -12,10 +12,10 @@ from scipy.interpolate import PchipInterpolator
 from veridical.attribution import method
 from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
-from veridical.errors import Caution, InputError
+from veridical.core.errors import Caution, InputError
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
-from veridical.records import Batch
 
 Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive"]
 Baseline = Literal["zero", "mask", "pad"]

@@ -7,10 +7,10 @@ import numpy as np
 
 from veridical.attribution import method
 from veridical.attribution.occlusion import Of, explained_value, spread
-from veridical.erase import Level, Operator, erase, units
+from veridical.core.records import Explained
+from veridical.core.seed import generator
 from veridical.model.ask import Asker
-from veridical.records import Explained
-from veridical.seed import generator
+from veridical.model.erase import Level, Operator, erase, units
 
 
 @method("kernel_shap", needs=("questions",), signed=True, complete=True)

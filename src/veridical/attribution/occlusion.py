@@ -5,9 +5,9 @@ from typing import Literal
 import numpy as np
 
 from veridical.attribution import method
-from veridical.erase import Level, Operator, erase, intact, units
+from veridical.core.records import Answers, Explained
 from veridical.model.ask import Asker
-from veridical.records import Answers, Explained
+from veridical.model.erase import Level, Operator, erase, intact, units
 
 Of = Literal["logit", "probability"]
 

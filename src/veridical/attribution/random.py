@@ -3,10 +3,10 @@ from __future__ import annotations
 import torch
 
 from veridical.attribution import method
+from veridical.core.records import Batch
+from veridical.core.seed import generator
 from veridical.model.classifier import Classifier
 from veridical.model.target import Target
-from veridical.records import Batch
-from veridical.seed import generator
 
 
 @method("random", signed=False, of_target=False)

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 
 from veridical.attribution import method
+from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.pooling import read_row
 from veridical.model.target import Target
-from veridical.records import Batch
 
 
 @method("rollout", needs=("attention",), signed=False, differentiable=True, of_target=False)

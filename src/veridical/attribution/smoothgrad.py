@@ -7,11 +7,11 @@ import torch
 from veridical.attribution import method
 from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import aggregated
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Batch
+from veridical.core.seed import seed_of
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
-from veridical.records import Batch
-from veridical.seed import seed_of
 
 
 @method("smoothgrad", needs=("gradient",), signed=False)

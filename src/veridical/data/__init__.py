@@ -14,10 +14,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset
+from veridical.core.registry import Choice, Registry
 from veridical.data.split import sample
-from veridical.errors import InputError
-from veridical.records import Dataset
-from veridical.registry import Choice, Registry
 
 Needs = Literal["index", "hub", "path"] | None
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example, Span
+from veridical.core.seed import generator
 from veridical.data import dataset
 from veridical.data.babi_files import read_stories
 from veridical.data.split import normalised
-from veridical.errors import InputError
-from veridical.records import Dataset, Example, Span
-from veridical.seed import generator
 
 PEOPLE = ("Daniel", "John", "Mary", "Sandra")
 PLACES = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
 
 Asked = tuple[
     str, str, str, tuple[int, ...]

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Span
+from veridical.core.text import words_of
 from veridical.data import dataset
 from veridical.data.files import read_records, read_text, with_dev
 from veridical.data.rows import Row, build, merged
-from veridical.errors import InputError
-from veridical.records import Dataset, Span
-from veridical.text import words_of
 
 
 @dataset("eraser", about="a dataset folder of the ERASER benchmark (docs and annotations)", needs="path")

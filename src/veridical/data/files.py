@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset
 from veridical.data import dataset
 from veridical.data.rows import Row, build
 from veridical.data.split import carve_dev
-from veridical.errors import InputError
-from veridical.records import Dataset
 
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 SPLITS = {"train": "train", "dev": "dev", "valid": "dev", "validation": "dev", "val": "dev", "test": "test"}

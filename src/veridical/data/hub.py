@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset
 from veridical.data import dataset
 from veridical.data.files import SPLITS, row_of, with_dev
 from veridical.data.rows import Row, build
-from veridical.errors import InputError
-from veridical.records import Dataset
 
 PARQUET = "refs/convert/parquet"  # where the hub keeps a converted copy of what a script would load
 Cells = dict[str, Any]

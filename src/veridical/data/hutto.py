@@ -6,11 +6,11 @@ import html
 import re
 from collections.abc import Callable
 
-from veridical import assets
+from veridical.core import assets
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example
 from veridical.data import dataset
 from veridical.data.split import side
-from veridical.errors import InputError
-from veridical.records import Dataset, Example
 
 CORPORA = {
     "movies": ("movieReviewSnippets_GroundTruth.txt", "sentences of movie reviews"),

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from veridical.errors import Caution, InputError
-from veridical.records import Example
+from veridical.core.errors import Caution, InputError
+from veridical.core.records import Example
 
 Found = Mapping[str, Sequence[tuple[str, Any]]]  # split -> (where, label as written)
 Value = int | str

@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example, Span
+from veridical.core.seed import generator
 from veridical.data import dataset
-from veridical.errors import InputError
-from veridical.records import Dataset, Example, Span
-from veridical.seed import generator
 
 Rule = Literal["single", "conjunction", "order"]
 

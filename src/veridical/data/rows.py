@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example, Span
+from veridical.core.text import words_of
 from veridical.data.labels import read_labels
-from veridical.errors import InputError
-from veridical.records import Dataset, Example, Span
-from veridical.text import words_of
 
 
 @dataclass(frozen=True, slots=True)

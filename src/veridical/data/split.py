@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 
-from veridical.records import Example
-from veridical.seed import seed_of
+from veridical.core.records import Example
+from veridical.core.seed import seed_of
 
 
 def normalised(text: str) -> str:

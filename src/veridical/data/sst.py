@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset
 from veridical.data import dataset
 from veridical.data.files import read_text
 from veridical.data.rows import Row, build
-from veridical.errors import InputError
-from veridical.records import Dataset
 
 
 class Node(NamedTuple):

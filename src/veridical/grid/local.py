@@ -12,8 +12,8 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
 
-from veridical import store
-from veridical.cell import Cell, Outcome, release
+from veridical.core import store
+from veridical.grid.job import Cell, Outcome, release
 
 # More threads than cores only wait for each other; and results are equal to the last bit for equal threads only.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -59,7 +59,7 @@ class Worker:
 def spawn() -> Worker:
     said = tempfile.TemporaryFile()  # noqa: SIM115  closed by Worker.end
     process = subprocess.Popen(
-        [sys.executable, "-m", "veridical.cell"],
+        [sys.executable, "-m", "veridical.grid.job"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=said,

@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veridical import store
-from veridical.cell import PLAN, Cell, Outcome, compute, from_plain, release
-from veridical.errors import InputError
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.grid.job import PLAN, Cell, Outcome, compute, from_plain, release
 from veridical.grid.local import ONE_THREAD
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class RayPool:
             if address is not None:
                 self._ray.init(address=address, **quiet)
                 return
-            from veridical.grid import cores
+            from veridical.grid.pool import cores
 
             self._place = tempfile.TemporaryDirectory(prefix="veridical-ray-", ignore_cleanup_errors=True)
             self._ray.init(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from veridical.registry import Registry
+from veridical.core.registry import Registry
 
 Kind = Literal["faithfulness", "plausibility", "agreement", "truth", "shape"]
 Direction = Literal["higher", "lower"]

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical.erase import Level
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.plausibility import scored
-from veridical.records import Explained, Score
+from veridical.model.erase import Level
 
 
 @metric("agreement", kind="agreement", better="higher", bounds=(-1, 1), needs=("pair",))

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from veridical.erase import Level
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.plausibility import judged, step_precision
-from veridical.records import Explained, Score
+from veridical.model.erase import Level
 
 
 @metric("average_precision", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from veridical.erase import Level, Operator, Rounding
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.normalised import RATIOS, Divisor, Preset, Undefined, erasure_score, setting
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, Operator, Rounding
 
 
 @metric(

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical.erase import Level, Operator, erase, unit_scores, units
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.monotonicity import NOISE
 from veridical.metric.normalised import of_target
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, Operator, erase, unit_scores, units
 
 
 @metric("corr", kind="faithfulness", better="higher", bounds=(-1, 1), needs=("questions",), repeats=("occlusion",))

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from veridical.erase import Level, Operator, erase, ranked_units
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, Operator, erase, ranked_units
 
 
 @metric("decision_flip", kind="faithfulness", better="lower", bounds=(0, 1), needs=("questions",))

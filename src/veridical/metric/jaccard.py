@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical.erase import Level, Rounding, budget, ranking
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.agreement import paired
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, Rounding, budget, ranking
 
 
 @metric("jaccard", kind="agreement", better="higher", bounds=(0, 1), needs=("pair",))

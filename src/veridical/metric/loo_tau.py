@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical.erase import Level, Operator, erase, unit_scores, units
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.agreement import kendall
 from veridical.metric.monotonicity import NOISE
 from veridical.metric.normalised import of_target
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, Operator, erase, unit_scores, units
 
 
 @metric("loo_tau", kind="faithfulness", better="higher", bounds=(-1, 1), needs=("questions",), repeats=("occlusion",))

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical.erase import Level, Operator, erase, ranked_units
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.normalised import of_target
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, Operator, erase, ranked_units
 
 NOISE = 1e-6  # of a probability; a smaller fall may be the batch it was computed in
 

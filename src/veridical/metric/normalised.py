@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from veridical.erase import Level, Operator, Rounding, blank, budget, erase, erase_all, ranked_units
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Answers, Explained, Score
 from veridical.model.ask import Asker
-from veridical.records import Answers, Explained, Score
+from veridical.model.erase import Level, Operator, Rounding, blank, budget, erase, erase_all, ranked_units
 
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 UNDEFINED_BELOW = 1e-5  # of D: a text whose prediction does not rest on its tokens

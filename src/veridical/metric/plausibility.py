@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from veridical.erase import Level, ranking, units
-from veridical.errors import InputError
-from veridical.records import Explained
-from veridical.text import marked
+from veridical.core.errors import InputError
+from veridical.core.records import Explained
+from veridical.core.text import marked
+from veridical.model.erase import Level, ranking, units
 
 Ties = Literal["stable", "expected"]
 

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from veridical.erase import Level
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.plausibility import Ties, judged, recall
-from veridical.records import Explained, Score
+from veridical.model.erase import Level
 
 
 @metric("recall_at_k", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from veridical.erase import Mode
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.soft_faithfulness import Preset, Scale, Setting, Where, soft_score
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score
+from veridical.model.erase import Mode
 
 
 @metric("soft_comprehensiveness", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))

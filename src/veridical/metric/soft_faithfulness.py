@@ -9,12 +9,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit, softmax
 
-from veridical.erase import Mode, blank, soften
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Explained, Score, Variant
+from veridical.core.seed import seed_of
 from veridical.metric.normalised import UNDEFINED_BELOW, Side, fall, insist_on_defaults, normalised, of_target
 from veridical.model.ask import Asker
-from veridical.records import Explained, Score, Variant
-from veridical.seed import seed_of
+from veridical.model.erase import Mode, blank, soften
 
 Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax"]
 Where = Literal["word", "post_layernorm"]

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from veridical.erase import Level, budget
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.plausibility import scored
-from veridical.records import Explained, Score
+from veridical.model.erase import Level, budget
 
 TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 

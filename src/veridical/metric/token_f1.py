@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from veridical.erase import Level
+from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.plausibility import Ties, hits, judged, precision_recall_f1
-from veridical.records import Explained, Score
+from veridical.model.erase import Level
 
 
 @metric("token_f1", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))

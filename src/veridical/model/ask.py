@@ -13,9 +13,9 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from veridical.core.records import Answers, Encoded, Output, Variant
 from veridical.model.classifier import Classifier
 from veridical.model.soft import forward, ready, style_of
-from veridical.records import Answers, Encoded, Output, Variant
 
 R = TypeVar("R")
 Asker = Generator[list[Variant], Answers, R]

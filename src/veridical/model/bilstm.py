@@ -28,10 +28,10 @@ from transformers import (
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Example
+from veridical.core.seed import seed_of
 from veridical.model.vectors import load_vectors
-from veridical.records import Example
-from veridical.seed import seed_of
 
 
 class BiLSTMConfig(PreTrainedConfig):

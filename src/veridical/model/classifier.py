@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 import torch
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Batch, Encoded, Example, Output, Variant
 from veridical.model.encode import encode, token_limit
-from veridical.records import Batch, Encoded, Example, Output, Variant
 
 Kind = Literal["single", "multi", "one_logit"]
 Edit = Callable[[torch.Tensor], torch.Tensor]

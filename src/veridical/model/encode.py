@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from veridical.errors import InputError
-from veridical.records import Encoded, Example
-from veridical.text import align, trim
+from veridical.core.errors import InputError
+from veridical.core.records import Encoded, Example
+from veridical.core.text import align, trim
 
 UNLIMITED = 1_000_000  # tokenizers write 1e30 when they know no limit
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from veridical import assets
-from veridical.errors import Caution, InputError
+from veridical.core import assets
+from veridical.core.errors import Caution, InputError
+from veridical.core.records import Dataset
+from veridical.core.registry import read, resolve
 from veridical.model.classifier import Classifier
-from veridical.records import Dataset
-from veridical.registry import read, resolve
 
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
 from veridical.model.classifier import Classifier
 
 # Encoders whose head reads the first token; the BiLSTM has one row, its attention weights.

@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
+from veridical.core.records import Output, Soft, Variant
 from veridical.model.classifier import Classifier
-from veridical.model.wiring import ROWS, check
-from veridical.records import Output, Soft, Variant
+from veridical.model.decompose.wiring import ROWS, check
 
 Style = tuple[str, str]  # mode and where; both empty: erased wholly or not at all
 

@@ -7,8 +7,8 @@ from typing import Literal
 
 import torch
 
-from veridical.errors import InputError
-from veridical.records import Example
+from veridical.core.errors import InputError
+from veridical.core.records import Example
 
 Which = Literal["predicted", "gold"] | int
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from veridical.errors import InputError
+from veridical.core.errors import InputError
 
 ASSETS = ("glove-6b-50d",)
 
@@ -46,7 +46,7 @@ def load_vectors(source: str | Path, words: Collection[str]) -> dict[str, np.nda
 def _asset(name: str, words: frozenset[str]) -> dict[str, np.ndarray]:
     import pyarrow.parquet as pq
 
-    from veridical.assets import fetch
+    from veridical.core.assets import fetch
 
     folder = fetch(name)
     matrix = np.load(_only(folder, "*_emb.npy"), mmap_mode="r", allow_pickle=False)  # [V, D]

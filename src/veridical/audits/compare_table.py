@@ -1,0 +1,258 @@
+"""What a comparison of runs holds, and how it is written: as text, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from veridical.audits.likeness import SHARE
+from veridical.core.statistics import ALPHA
+from veridical.model.erase import Level
+
+Unit = Literal["texts", "seeds"]
+Measure = Literal["tau", "jaccard"]
+MEASURES: dict[Measure, str] = {"tau": "Kendall's tau", "jaccard": f"Jaccard of the top {SHARE:.0%}"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model's figure for one metric of one method on one corpus."""
+
+    corpus: str
+    metric: str
+    method: str  # "" for a figure of the model itself
+    model: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    unit: Unit  # what the interval is over
+    n: int  # texts with a value, or runs
+    undefined: int  # texts without one, over all runs
+    values: tuple[float, ...]  # a run each
+
+
+@dataclass(frozen=True)
+class Test:
+    """Two models on one metric of one method; effect and difference are positive where `a` is larger."""
+
+    __test__ = False  # not a test of ours, whatever its name
+
+    corpus: str
+    metric: str
+    method: str
+    a: str
+    b: str
+    unit: Unit
+    difference: float
+    p_rank_sum: float
+    p_holm: float  # of the rank sum, over the methods and pairs of models of this corpus and metric
+    p_t: float | None  # Welch
+    p_paired: float | None  # signed rank, where both were scored on the same texts
+    effect: float  # Cliff's delta
+    n: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How alike two models explain the same texts by one method: a mean over texts with its interval.
+
+    A text's value is its mean over the pairs of runs: each run of `a` with each of `b`, or each two seeds where both
+    are one model.
+    """
+
+    corpus: str
+    method: str
+    a: str
+    b: str
+    measure: Measure
+    level: Level  # of what was compared: words where the models' tokens differ
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int  # texts with a value
+    undefined: int  # texts without one in any pair of runs
+    values: tuple[float | None, ...]  # a pair of runs each
+    runs: tuple[tuple[str, str], ...]  # their folders' names
+    comparisons: int  # texts, over all pairs of runs
+    other_class: int  # those in which the two runs explained different classes
+
+
+@dataclass(frozen=True)
+class Table:
+    """Every figure of every model, every test between models, and what a reader has to know."""
+
+    models: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    tests: tuple[Test, ...]
+    agreements: tuple[Agreement, ...]
+    lower: frozenset[str]  # metrics of which lower is better
+    notes: tuple[str, ...]
+
+
+# -- as text, CSV and LaTeX ---------------------------------------------------------------------------------
+
+
+def to_text(table: Table) -> str:
+    """A block per corpus and metric, a line per method, a column per model; * marks a difference to the first.
+
+    Below, a block per corpus and pair of models: how alike they explain.
+    """
+    lines = []
+    for (corpus, metric), rows in _blocks(table):
+        cells = [["", *table.models], *([method or "(model)", *shown] for method, shown in rows)]
+        lines += [f"{corpus}: {_named(table, metric)}", *_columns(cells), ""]
+    for corpus, heading, rows in _pairs(table):
+        cells = [["", *MEASURES.values()], *([method, *shown] for method, shown in rows)]
+        lines += [f"{corpus}: how alike models explain: {heading}", *_columns(cells), ""]
+    if any(test.p_holm < ALPHA for test in _to_first(table)):
+        lines.append(f"* differs from {table.models[0]} (rank sum, Holm over the block, p < {ALPHA}).")
+    return "\n".join([*lines, *table.notes]).rstrip() + "\n"
+
+
+def _columns(cells: list[list[str]]) -> list[str]:
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    return [
+        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+    ]
+
+
+def to_csv(table: Table) -> str:
+    """A line per figure, beside it its test against the first model; then a line per agreement between models."""
+    tests = {(t.corpus, t.metric, t.method, t.b): t for t in _to_first(table)}
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    figure = ("corpus", "metric", "method", "model", "mean", "low", "high", "unit", "n", "undefined")
+    test = ("difference", "p_rank_sum", "p_holm", "p_t", "p_paired", "effect")
+    pair = ("level", "comparisons", "other_class")
+    writer.writerow([*figure, "values", *(f"{name}_to_first" for name in test), "better", *pair])
+    for e in table.entries:
+        found = tests.get((e.corpus, e.metric, e.method, e.model))
+        turned = ("difference", "effect")  # a test is of the first model against another; here the line is the other's
+        tested = [
+            None if found is None else -getattr(found, name) if name in turned else getattr(found, name)
+            for name in test
+        ]
+        tested.append("lower" if e.metric in table.lower else "higher")
+        writer.writerow([*(getattr(e, n) for n in figure), _numbers(e.values), *tested, *[None] * len(pair)])
+    for a in table.agreements:
+        shown = (a.corpus, f"{a.measure} between models", a.method, f"{a.a} ~ {a.b}", a.mean, a.low, a.high, "texts")
+        extra = (getattr(a, name) for name in pair)
+        writer.writerow([*shown, a.n, a.undefined, _numbers(a.values), *[None] * (len(test) + 1), *extra])
+    return text.getvalue()
+
+
+def _numbers(values: tuple[float | None, ...]) -> str:
+    return " ".join("undefined" if value is None else str(value) for value in values)
+
+
+def to_latex(table: Table) -> str:
+    """Two booktabs tables per corpus: the figures, a column per model; and how alike each two models explain."""
+    lines = []
+    marks = rf"; $^*$ differs from {_tex(table.models[0])}" if len(table.models) > 1 else ""
+    for corpus in dict.fromkeys(e.corpus for e in table.entries):
+        rows: list[list[str]] = []
+        for (name, metric), found in _blocks(table):
+            if name == corpus:
+                rows.append([])
+                named = [_named(table, metric), *[""] * (len(found) - 1)]
+                rows += [[first, method, *shown] for first, (method, shown) in zip(named, found, strict=True)]
+        lines += _tabular(
+            f"{_tex(corpus)}: means with 95\\% intervals{marks}.", ["metric", "method", *table.models], 2, rows
+        )
+        rows = []
+        for name, heading, found in _pairs(table):
+            if name == corpus:
+                rows += [[], [heading], *([method, *shown] for method, shown in found)]
+        if rows:
+            caption = f"{_tex(corpus)}: how alike models explain the same texts, means with 95\\% intervals."
+            lines += _tabular(caption, ["method", *MEASURES.values()], 1, rows)
+    return "\n".join([*lines, *(f"% {note}" for note in table.notes)]).rstrip() + "\n"
+
+
+def _named(table: Table, metric: str) -> str:
+    return f"{metric} (lower is better)" if metric in table.lower else metric
+
+
+def _tabular(caption: str, head: list[str], names: int, rows: list[list[str]]) -> list[str]:
+    """A table whose first columns hold names; an empty row is a rule, a row of one cell a heading."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\begin{{tabular}}{{{'l' * names}{'r' * (len(head) - names)}}}",
+        r"\toprule",
+        " & ".join(map(_tex, head)) + r" \\",
+    ]
+    for row in rows:
+        if not row:
+            lines.append(r"\midrule")
+        elif len(row) == 1:
+            lines.append(rf"\multicolumn{{{len(head)}}}{{l}}{{{_tex(row[0])}}} \\")
+        else:
+            lines.append(" & ".join(map(_tex, row)) + r" \\")
+    return [*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+
+
+def _blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list[str]]]]]:
+    """(corpus, metric) and its lines: method and what is shown for each model."""
+    differs = {(t.corpus, t.metric, t.method, t.b) for t in _to_first(table) if t.p_holm < ALPHA}
+    own = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
+    for corpus, metric in dict.fromkeys((e.corpus, e.metric) for e in table.entries):
+        methods = dict.fromkeys(e.method for e in table.entries if (e.corpus, e.metric) == (corpus, metric))
+        rows = []
+        for method in methods:
+            keys = [(corpus, metric, method, model) for model in table.models]
+            rows.append((method, [_shown(own.get(key)) + ("*" if key in differs else "") for key in keys]))
+        yield (corpus, metric), rows
+
+
+def _pairs(table: Table) -> Iterator[tuple[str, str, list[tuple[str, list[str]]]]]:
+    """A corpus and two models: the corpus, what is said above, and the lines: method and what is shown per measure."""
+    for key in dict.fromkeys((a.corpus, a.a, a.b) for a in table.agreements):
+        own = [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
+        rows = [
+            (method, [_figure(a, ()) for name in MEASURES for a in own if (a.method, a.measure) == (method, name)])
+            for method in dict.fromkeys(a.method for a in own)
+        ]
+        yield key[0], _heading(own), rows
+
+
+def _heading(own: list[Agreement]) -> str:
+    first = own[0]
+    names = {name for pair in first.runs for name in pair}
+    who = f"{first.a} and {first.b}" if first.a != first.b else f"{len(names)} runs of {first.a}"
+    most = max(own, key=lambda a: a.comparisons)
+    said = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
+    if most.other_class:
+        said += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
+    return said
+
+
+def _to_first(table: Table) -> list[Test]:
+    return [test for test in table.tests if test.a == table.models[0]]
+
+
+def _shown(entry: Entry | None) -> str:
+    return "-" if entry is None else _figure(entry, entry.values)
+
+
+def _figure(found: Entry | Agreement, values: tuple[float, ...]) -> str:
+    """The mean, its interval or else the values behind it, and how many texts have none."""
+    if found.mean is None:
+        return "undefined"
+    said = f"{found.mean:.3f}"
+    if found.low is not None:
+        said += f" [{found.low:.3f}, {found.high:.3f}]"
+    elif len(values) > 1:
+        said += f" ({' '.join(f'{value:.3f}' for value in values)})"
+    return said + (f", {found.undefined} undefined" if found.undefined else "")
+
+
+def _tex(text: str) -> str:
+    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", r"\textbackslash "))
+    escaped = re.sub(r"(^|[ (\[])-(?=\d)", r"\1$-$", escaped)  # a minus sign, not a hyphen
+    return escaped.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ").replace("*", "$^*$")

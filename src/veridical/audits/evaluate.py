@@ -1,0 +1,363 @@
+"""Scores of explanations: every metric of every method on every example, all questions through one scheduler.
+
+Examples are worked on in parts, cut from their order before anything runs. With a folder each part's results are
+files of their own, and what is there is not done again:
+
+    evaluation.json                                                 of which model, texts, target, controls and seed
+    attributions/<method>-<hash>/part-0000.parquet                  the exchange schema
+    scores/<metric>-<hash>/<method>-<hash>/part-0000.parquet        corpus, example, ..., value, curve, error
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from veridical.attribution import Method, methods
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Score
+from veridical.core.registry import Choice
+from veridical.core.seed import generator
+from veridical.explanations.alignment import to_attributions
+from veridical.explanations.exchange import read_explanations, write_explanations
+from veridical.explanations.explain import as_examples, attributions, explained, warn_of_cuts
+from veridical.explanations.explanation import Explanation
+from veridical.metric import Metric, metrics
+from veridical.model.ask import TOKEN_BUDGET, Asker, ask, predict
+from veridical.model.classifier import Classifier
+from veridical.model.load import load
+from veridical.model.target import Which, read_target
+
+Control = Literal["permutation", "gaussian"]
+PART = 16  # examples whose questions are held at once
+
+Tick = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `evaluate` returns: a cell per method, metric and example, and the explanations themselves."""
+
+    cells: tuple[Cell, ...]
+    attributions: Mapping[str, tuple[Attribution, ...]]  # by method, in the order of the examples
+
+    def mean(self, metric: str, method: str) -> float | None:
+        """Mean over the examples on which the metric is defined."""
+        values = [
+            cell.score.value
+            for cell in self.cells
+            if cell.metric == metric and cell.method == method and not cell.control and cell.score.value is not None
+        ]
+        return float(np.mean(values)) if values else None
+
+    def table(self) -> dict[str, dict[str, float | None]]:
+        """method -> metric -> mean over examples."""
+        names = dict.fromkeys(cell.metric for cell in self.cells)
+        return {method: {name: self.mean(name, method) for name in names} for method in self.attributions}
+
+
+def evaluate(
+    clf: Any,
+    examples: Iterable[str | Example],
+    methods: str | Sequence[str] = ("attention", "input_x_gradient", "integrated_gradients", "random"),
+    metrics: str | Sequence[str] = ("sufficiency", "comprehensiveness"),
+    *,
+    target: str | int = "predicted",
+    controls: Sequence[Control] = (),
+    explanations: Sequence[Attribution] = (),
+    corpus: str = "",
+    seed: int = 0,
+    out: str | Path | None = None,
+    budget: int = TOKEN_BUDGET,
+    tick: Tick | None = None,
+) -> Evaluation:
+    """Explain the examples with every method and score every explanation with every metric.
+
+    `controls` also scores random explanations in each method's place (its own scores shuffled among the tokens, or
+    Gaussian draws), which is what diagnosticity compares with. `explanations` made elsewhere (`to_attributions`) are
+    scored like ours. With `out` the work is stored there part by part and resumed.
+    """
+    for control in controls:
+        if control not in get_args(Control):
+            allowed = ", ".join(get_args(Control))
+            raise InputError(f"controls has {control!r}; allowed: {allowed}.")
+    clf = clf if isinstance(clf, Classifier) else load(clf)
+    found = as_examples(examples)
+    job = _Job(
+        clf=clf,
+        methods=_methods(methods),
+        metrics=_metrics(metrics),
+        which=read_target(target, clf.labels),
+        controls=tuple(controls),
+        corpus=corpus,
+        seed=seed,
+        folder=None if out is None else Path(out),
+        budget=budget,
+    )
+    foreign = _by_method(explanations, found)
+    if not job.methods and not foreign:
+        raise InputError("There is no method to evaluate; name at least one, such as attention.")
+    if metrics and not job.metrics:
+        raise InputError("There is no metric to evaluate by; name at least one, such as sufficiency.")
+    if twice := [choice.label for choice in job.methods if choice.label in foreign]:
+        raise InputError(f"The explanations made elsewhere are called {twice[0]!r}, as one of ours is; rename them.")
+    _claim(job, found)
+    places = {choice.label: _place(choice) for choice in job.methods}
+    places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
+    encoded = clf.encode(found)
+    warn_of_cuts(clf, encoded)
+    cells: list[Cell] = []
+    made: dict[str, list[Attribution]] = {}
+    for number, start in enumerate(range(0, len(found), PART)):
+        part = encoded[start : start + PART]
+        own = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
+        given = {name: rows[start : start + PART] for name, rows in foreign.items()}
+        cells += _cells(job, {**own, **given}, places, part, number)
+        for name, rows in {**own, **given}.items():
+            made.setdefault(name, []).extend(rows)
+        if tick is not None:
+            tick(len(part))
+    return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in made.items()})
+
+
+@dataclass(frozen=True)
+class _Job:
+    clf: Classifier
+    methods: Sequence[Choice[Method]]
+    metrics: Sequence[Choice[Metric]]
+    which: Which
+    controls: tuple[Control, ...]
+    corpus: str
+    seed: int
+    folder: Path | None
+    budget: int
+
+
+def _methods(specs: str | Sequence[str]) -> list[Choice[Method]]:
+    return methods.choose_all(specs)
+
+
+def _metrics(specs: str | Sequence[str]) -> list[Choice[Metric]]:
+    return metrics.choose_all(specs)
+
+
+def _place(choice: Choice[Any]) -> str:
+    """A folder name for a method or metric with its options: readable, unique by hash."""
+    own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
+    return f"{choice.entry.name}-{store.stable_hash(own)}"
+
+
+def _content(rows: Sequence[Attribution]) -> str:
+    """A hash of explanations made elsewhere: a name alone does not say that they are still the same."""
+    return store.stable_hash([[a.example.id, a.encoded.ids, a.target, a.scores.tolist()] for a in rows])
+
+
+def _claim(job: _Job, examples: Sequence[Example]) -> None:
+    """What is in a folder is of one model, of these texts, and so on; other methods and metrics add to it."""
+    if job.folder is None:
+        return
+    spec = {
+        "model": job.clf.fingerprint(),
+        "texts": store.stable_hash(examples),
+        "target": job.which,
+        "controls": job.controls,
+        "corpus": job.corpus,
+        "seed": job.seed,
+    }
+    path = job.folder / "evaluation.json"
+    if path.exists():
+        store.insist(path, spec)
+    else:
+        store.write_json(path, spec)
+
+
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"part-{number:04d}.parquet"
+
+
+# -- explanations -------------------------------------------------------------------------------------------
+
+
+def _attributions(job: _Job, choice: Choice[Method], part: Sequence[Encoded], number: int) -> list[Attribution]:
+    path = None if job.folder is None else _file(job.folder / "attributions" / _place(choice), number)
+    if path is not None and path.exists():
+        return to_attributions(job.clf, read_explanations(path), [e.example for e in part])
+    made = attributions(job.clf, part, choice, job.which, budget=job.budget)
+    if path is not None:
+        write_explanations(path, [Explanation.of(job.clf, a) for a in made])
+    return made
+
+
+def _by_method(given: Sequence[Attribution], examples: Sequence[Example]) -> dict[str, list[Attribution]]:
+    """Explanations made elsewhere, in the order of the examples, one for each."""
+    ordered: dict[str, list[Attribution]] = {}
+    for name in dict.fromkeys(a.method for a in given):
+        rows = [a for a in given if a.method == name]
+        own = {a.example.id: a for a in rows}
+        if len(own) < len(rows):
+            twice = next(key for key, count in Counter(a.example.id for a in rows).items() if count > 1)
+            raise InputError(f"The explanations {name!r} have example {twice!r} twice; give one for every example.")
+        missing = [e.id for e in examples if e.id not in own]
+        if missing:
+            raise InputError(
+                f"The explanations {name!r} lack {len(missing)} of {len(examples)} examples, the first {missing[0]!r}; "
+                "give one for every example that is evaluated."
+            )
+        ordered[name] = [own[e.id] for e in examples]
+    return ordered
+
+
+# -- scores -------------------------------------------------------------------------------------------------
+
+
+def _cells(
+    job: _Job,
+    found: Mapping[str, Sequence[Attribution]],
+    places: Mapping[str, str],
+    part: Sequence[Encoded],
+    number: int,
+) -> list[Cell]:
+    """The part's cells: those on file are read, all others are worked out together."""
+    files: dict[tuple[str, str], Path | None] = {}
+    pairs = {pair_name(a, b): (places[a], places[b]) for a, b in combinations(found, 2)}
+    for metric in job.metrics:
+        for method in _subjects(metric, found):
+            own = f"pair-{store.stable_hash(pairs[method])}" if method in pairs else places[method]
+            folder = None if job.folder is None else job.folder / "scores" / _place(metric) / own
+            files[metric.label, method] = None if folder is None else _file(folder, number)
+    # What is worked out together shares batches, whose make-up shows in the last bit. So a part that was interrupted
+    # between its files is worked out again as it was, which the journal tells.
+    journal = None if job.folder is None else job.folder / "scores" / f"part-{number:04d}.writing.json"
+    begun = [tuple(key) for key in store.read_json(journal)] if journal is not None and journal.exists() else []
+    missing = [key for key, path in files.items() if key in begun or path is None or not path.exists()]
+    worked = _work(job, found, part, missing)
+    if journal is not None and worked:
+        store.write_json(journal, list(worked))
+    cells: list[Cell] = []
+    for key, path in files.items():
+        if key in worked:
+            if path is not None:
+                store.write_parquet(path, columns(worked[key]))
+            cells += worked[key]
+        else:
+            assert path is not None
+            cells += read_cells(path)
+    if journal is not None:
+        store.remove(journal)
+    return cells
+
+
+def _subjects(metric: Choice[Metric], found: Mapping[str, Any]) -> list[str]:
+    """What a metric is a metric of: each method, or each pair of them."""
+    if "pair" in metric.entry.needs:
+        return [pair_name(a, b) for a, b in combinations(found, 2)]
+    return list(found)
+
+
+def pair_name(a: str, b: str) -> str:
+    """How a pair of methods is written in a cell."""
+    return f"{a} ~ {b}"
+
+
+def _work(
+    job: _Job,
+    found: Mapping[str, Sequence[Attribution]],
+    part: Sequence[Encoded],
+    missing: Sequence[tuple[str, str]],
+) -> dict[tuple[str, str], list[Cell]]:
+    if not missing:
+        return {}
+    chosen = {metric.label: metric for metric in job.metrics}
+    full = predict(job.clf, part, budget=job.budget)
+
+    def seen(attribution: Attribution, row: int, scores: np.ndarray) -> Explained:
+        plain = explained(job.clf, part[row], attribution.target, full.logits[row], full.probabilities[row])
+        return replace(plain, scores=scores, seed=job.seed)
+
+    results: dict[tuple[str, str], list[Cell]] = {key: [] for key in missing}
+    askers: list[Asker[Score]] = []
+    waiting: list[tuple[tuple[str, str], str, str]] = []  # key, example, control
+    for key in missing:
+        metric = chosen[key[0]]
+        if "pair" in metric.entry.needs:
+            a, b = key[1].split(" ~ ")
+            for row, e in enumerate(part):
+                pair = (seen(found[name][row], row, found[name][row].scores) for name in (a, b))
+                score = metric.entry.run(*pair, **metric.options)
+                results[key].append(Cell(job.corpus, e.example.id, key[1], key[0], score))
+            continue
+        controls = ("", *job.controls) if metric.entry.kind in ("faithfulness", "truth") else ("",)
+        for control in controls:
+            for row, attribution in enumerate(found[key[1]]):
+                if not _applies(metric.entry, attribution.example):
+                    continue
+                ex = seen(attribution, row, _scores(job, attribution, control))
+                if metric.entry.asks:
+                    askers.append(metric.entry.run(ex, **metric.options))
+                    waiting.append((key, attribution.example.id, control))
+                else:
+                    score = metric.entry.run(ex, **metric.options)
+                    results[key].append(Cell(job.corpus, attribution.example.id, key[1], key[0], score, control))
+    for (key, example, control), (score, _) in zip(waiting, ask(job.clf, askers, budget=job.budget), strict=True):
+        results[key].append(Cell(job.corpus, example, key[1], key[0], score, control))
+    return results
+
+
+def _applies(metric: Metric, example: Example) -> bool:
+    return "rationale" not in metric.needs or bool(example.rationale)
+
+
+def _scores(job: _Job, attribution: Attribution, control: str) -> np.ndarray:
+    """The explanation's own scores, or random ones in their place, from a seed of their own."""
+    if not control:
+        return attribution.scores
+    free = np.flatnonzero(attribution.encoded.free)
+    draw = generator("control", control, job.seed, attribution.method, attribution.example.id, attribution.encoded.ids)
+    scores = np.zeros_like(attribution.scores)
+    shuffled = attribution.scores[draw.permutation(free)] if control == "permutation" else draw.normal(size=len(free))
+    scores[free] = shuffled
+    return scores
+
+
+# -- cells on file ------------------------------------------------------------------------------------------
+
+
+def columns(cells: Sequence[Cell]) -> Any:
+    """Cells as an Arrow table."""
+    import pyarrow
+
+    text, number = pyarrow.string(), pyarrow.float64()
+    return pyarrow.table(
+        {
+            "corpus": pyarrow.array([c.corpus for c in cells], text),
+            "example": pyarrow.array([c.example for c in cells], text),
+            "method": pyarrow.array([c.method for c in cells], text),
+            "control": pyarrow.array([c.control for c in cells], text),
+            "metric": pyarrow.array([c.metric for c in cells], text),
+            "value": pyarrow.array([c.score.value for c in cells], number),
+            "curve": pyarrow.array([list(c.score.curve) for c in cells], pyarrow.list_(number)),
+            "error": pyarrow.array([c.score.error for c in cells], number),
+        }
+    )
+
+
+def read_cells(path: str | Path) -> list[Cell]:
+    """The cells of a scores file."""
+    return [
+        Cell(
+            corpus=row["corpus"],
+            example=row["example"],
+            method=row["method"],
+            metric=row["metric"],
+            score=Score(row["value"], tuple(row["curve"]), row["error"]),
+            control=row["control"],
+        )
+        for row in store.read_parquet(path).to_pylist()
+    ]

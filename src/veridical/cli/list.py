@@ -1,0 +1,94 @@
+"""What `veridical list` prints: the registries, read from what registered itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from veridical.core.registry import Entry, options_of
+
+READS = {"layers": "a wired encoder"}  # needs whose name alone would not say what is meant
+
+
+def entries(kind: str) -> list[dict[str, Any]]:
+    """Name, options and what is true of every method, metric, dataset or term."""
+    if kind == "methods":
+        from veridical.attribution import methods
+
+        return [
+            {
+                **_common(m, m.summary),
+                "needs": sorted(m.needs),
+                "signed": m.signed,
+                "differentiable": m.differentiable,
+                "complete": m.complete,
+                "of_target": m.of_target,
+            }
+            for m in methods
+        ]
+    if kind == "metrics":
+        from veridical.metric import metrics
+
+        return [
+            {
+                **_common(m, m.summary),
+                "needs": sorted(m.needs),
+                "kind": m.kind,
+                "better": m.better,
+                "bounds": list(m.bounds),
+            }
+            for m in metrics
+        ]
+    if kind == "datasets":
+        from veridical.data import datasets
+
+        return [{**_common(source, source.about), "needs": source.needs} for source in datasets]
+    from veridical.training.term import terms
+
+    return [{**_common(one, _summary(one)), "needs": sorted(one.needs)} for one in terms]
+
+
+def _common(entry: Entry, about: str) -> dict[str, Any]:
+    options = {
+        name: None if parameter.default is parameter.empty else parameter.default
+        for name, parameter in options_of(entry.run).items()
+    }
+    return {"name": entry.name, "about": about, "options": options}
+
+
+def _summary(entry: Entry) -> str:
+    return (inspect.getdoc(entry.run) or "").split("\n\n")[0].replace("\n", " ")
+
+
+def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    console = Console(highlight=False)
+    for kind, rows in found.items():
+        console.print(Text(kind.capitalize(), "bold underline"))
+        for row in rows:
+            facts = [name for name in ("signed", "differentiable", "complete") if row.get(name)]
+            if "better" in row:
+                facts += [row["kind"], f"{row['better']} is better"]
+            needs = row["needs"] if isinstance(row["needs"], list) else [row["needs"]]
+            words = [READS.get(need, str(need)) for need in needs if need]
+            wants = [f"needs {_listed(words)}"] if words else []
+            console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
+            console.print(Padding(Text(row["about"]), (0, 0, 0, 2), expand=False))
+            if row["options"]:
+                said = "  ".join(f"{name}={_write(value)}" for name, value in row["options"].items())
+                console.print(Padding(Text(said, "cyan"), (0, 0, 0, 2), expand=False))
+        console.print()
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "+".join(map(str, value))
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

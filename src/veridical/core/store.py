@@ -1,0 +1,286 @@
+"""Plain files that are whole or absent: atomic writes, parts, run folders, logs, provenance.
+
+Everything is written under a temporary name in its own folder, synced, then renamed, so a file that exists is
+done and kill -9 at any moment leaves at most a temporary file, which `clean` removes. There is no lock and no
+status field. This is the only module that opens files for writing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from veridical.core.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+TEMPORARY = ".tmp-"  # prefix of everything not yet whole
+
+
+# -- whole or absent ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """A temporary path to write a file or folder to; it takes the place of `path` when the block ends."""
+    path = Path(path)
+    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(4)}-{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield temporary
+        for inner in [*temporary.rglob("*"), temporary] if temporary.is_dir() else [temporary]:
+            _sync(inner)
+        if path.is_dir():  # a folder cannot be renamed onto another: move the old one out of the way first
+            old = path.with_name(f"{TEMPORARY}{secrets.token_hex(4)}-{path.name}")
+            os.replace(path, old)
+            os.replace(temporary, path)
+            shutil.rmtree(old)
+        else:
+            os.replace(temporary, path)
+        _sync(path.parent)
+    except OSError as problem:
+        remove(temporary)
+        raise InputError(
+            f"{path} cannot be written ({problem.strerror or problem}); make room or choose another folder."
+        ) from problem
+    except BaseException:
+        remove(temporary)
+        raise
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def remove(path: str | Path) -> None:
+    """Delete a file or a folder, if it is there."""
+    path = Path(path)
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        path.unlink(missing_ok=True)  # another process may have been first
+
+
+def clean(folder: str | Path) -> None:
+    """Delete what writers that were killed left behind."""
+    for leftover in list(Path(folder).rglob(f"{TEMPORARY}*")):
+        remove(leftover)
+
+
+# -- formats ------------------------------------------------------------------------------------------------
+
+
+def write_text(path: str | Path, text: str) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    write_text(path, json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        raise InputError(f"{path} cannot be read as JSON ({problem}); delete it to have it made again.") from problem
+
+
+def write_jsonl(path: str | Path, rows: Sequence[Any]) -> None:
+    write_text(path, "".join(map(_line, rows)))
+
+
+def read_jsonl(path: str | Path) -> list[Any]:
+    """The rows up to the first line that is not whole: a killed writer may have torn the last one."""
+    rows: list[Any] = []
+    for line in Path(path).read_bytes().split(b"\n")[:-1]:  # what follows the last line end is torn or empty
+        try:
+            rows.append(json.loads(line))
+        except ValueError:
+            break
+    return rows
+
+
+def write_parquet(path: str | Path, table: pyarrow.Table | Mapping[str, Sequence[Any]]) -> None:
+    """A table, or a mapping of columns."""
+    import pyarrow
+    import pyarrow.parquet
+
+    if not isinstance(table, pyarrow.Table):
+        table = pyarrow.table(dict(table))
+    with replacing(path) as temporary:
+        pyarrow.parquet.write_table(table, temporary)
+
+
+def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        # A path is opened by us: pyarrow would read `name=value` in folder names as partition columns.
+        with open(path, "rb") as file:
+            return pyarrow.parquet.read_table(file, columns=None if columns is None else list(columns))
+    except (OSError, pyarrow.ArrowException) as problem:
+        raise InputError(f"{path} cannot be read as Parquet ({problem}); delete it to have it made again.") from problem
+
+
+class Log:
+    """A JSONL file that grows by whole lines. Opening it keeps the first `keep` rows and drops the rest."""
+
+    def __init__(self, path: str | Path, keep: int = 0):
+        rows = read_jsonl(path) if keep and Path(path).exists() else []
+        if len(rows) < keep:
+            raise InputError(
+                f"{path} holds {len(rows)} whole lines, but {keep} were written; it was changed by hand: "
+                "delete its folder to start again."
+            )
+        write_jsonl(path, rows[:keep])
+        self.count = keep
+        self._file = open(path, "ab", buffering=0)  # noqa: SIM115  one write per line, closed by close()
+
+    def append(self, row: Any) -> None:
+        self._file.write(_line(row).encode())
+        self.count += 1
+
+    def sync(self) -> None:
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _line(row: Any) -> str:
+    return json.dumps(plain(row), ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# -- parts --------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of the example order with the file that holds its result; done when the file exists."""
+
+    path: Path
+    start: int
+    stop: int
+
+    @property
+    def done(self) -> bool:
+        return self.path.exists()
+
+
+def parts(folder: str | Path, count: int, size: int) -> list[Part]:
+    """`count` examples in their order, cut into parts of `size` before anything runs."""
+    starts = range(0, count, size)
+    return [Part(Path(folder) / f"part-{i:04d}.parquet", s, min(s + size, count)) for i, s in enumerate(starts)]
+
+
+def read_parts(folder: str | Path, columns: Sequence[str] | None = None) -> pyarrow.Table:
+    """The parts of a folder, one after the other; only these columns of them, if given."""
+    import pyarrow
+
+    found = sorted(Path(folder).glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
+    if not found:
+        raise InputError(f"{folder} holds no parts (part-0000.parquet, ...); run the stage that writes them.")
+    return pyarrow.concat_tables([read_parquet(path, columns) for path in found])
+
+
+# -- run folders --------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON knows it: records as mappings, tuples as lists, paths and NumPy values as theirs."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(plain(inner) for inner in value)
+    if isinstance(value, Path):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if type(value).__module__ == "numpy":
+        return plain(value.tolist())  # type: ignore[union-attr]
+    raise TypeError(f"{type(value).__name__} has no plain form to store or hash")
+
+
+def stable_hash(value: Any) -> str:
+    """8 hex digits that depend on the value alone, not on process, key order or platform."""
+    text = json.dumps(plain(value), sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+
+
+def slug(name: str) -> str:
+    """A name as one folder name: the last step of a path that exists, `-` for what a path cannot hold."""
+    name = Path(name).resolve().name if os.path.exists(name) else name
+    return re.sub(r"[^A-Za-z0-9._=+]+", "-", name).strip("-.")[:80] or "unnamed"
+
+
+def run_folder(root: str | Path, *, data: str, model: str, objective: str, seed: int, spec: Any) -> Path:
+    """`<root>/<data>/<model>/<objective>-seed3-7f2c91ab`: readable, and unique by the hash of the spec."""
+    return Path(root) / slug(data) / slug(model) / f"{slug(objective)}-seed{seed}-{stable_hash(spec)}"
+
+
+def claim(folder: str | Path, spec: Any) -> None:
+    """Insist that a folder is new or belongs to this very spec; the error names the keys that differ."""
+    path = Path(folder) / "spec.json"
+    if not path.exists():
+        others = [p.name for p in path.parent.iterdir() if not p.name.startswith(".")] if path.parent.is_dir() else []
+        if others and not path.exists():  # else another process has claimed it since
+            raise InputError(
+                f"{folder} is not a run folder but holds {others[0]!r}; choose another --out, or empty it."
+            )
+        if not path.exists():
+            return
+    insist(path, spec)
+
+
+def insist(path: str | Path, spec: Any) -> None:
+    """Insist that a file holds this very spec; the error names the keys that differ."""
+    folder, held, wanted = Path(path).parent, _flat(read_json(path)), _flat(plain(spec))
+    differing = [key for key in sorted({*held, *wanted}) if held.get(key) != wanted.get(key)]
+    if differing:
+        said = ", ".join(f"{key} is {held.get(key)!r} there and {wanted.get(key)!r} now" for key in differing[:3])
+        more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
+        raise InputError(
+            f"{folder} holds a run of another kind: {said}{more}; choose another --out, or delete the folder."
+        )
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {prefix: value}
+    inner = (_flat(v, f"{prefix}.{key}" if prefix else key) for key, v in value.items())
+    return {key: v for part in inner for key, v in part.items()}
+
+
+def stamp(**facts: Any) -> dict[str, Any]:
+    """Where a result comes from: versions, platform and time, with the facts given. Names no host or user."""
+    names = ("veridical", "torch", "transformers", "accelerate", "numpy")
+    return {
+        **{name: metadata.version(name) for name in names},
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        **facts,
+    }

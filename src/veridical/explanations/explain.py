@@ -1,0 +1,232 @@
+"""Explanations of texts: encode, cut into batches by length, run the method, put the results in order."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any, overload
+
+import numpy as np
+import torch
+
+from veridical.attribution import Method, methods
+from veridical.core.errors import Caution, InputError
+from veridical.core.records import Attribution, Cost, Encoded, Example, Explained
+from veridical.core.registry import Choice
+from veridical.explanations.explanation import Explanation
+from veridical.explanations.long_texts import join_windows, window_means
+from veridical.model.ask import TOKEN_BUDGET, ask, batches_of, halving, predict
+from veridical.model.classifier import Classifier
+from veridical.model.load import load
+from veridical.model.target import Target, Which, classes_of, read_target
+
+Texts = str | Example | Iterable[str | Example]
+Tick = Callable[[int], None]
+PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
+
+
+@overload
+def explain(clf: Any, texts: Texts, method: str = ..., **how: Any) -> list[Explanation]: ...
+@overload
+def explain(
+    clf: Any, texts: Texts, method: list[str] | tuple[str, ...], **how: Any
+) -> dict[str, list[Explanation]]: ...
+def explain(
+    clf: Any,
+    texts: Texts,
+    method: str | Sequence[str] = "integrated_gradients",
+    *,
+    target: str | int = "predicted",
+    overlap: int | None = None,
+    budget: int = TOKEN_BUDGET,
+    tick: Tick | None = None,
+    **options: Any,
+) -> list[Explanation] | dict[str, list[Explanation]]:
+    """Explain texts with a method (`"integrated_gradients:steps=20"`, or options as keywords), or with several.
+
+    Returns one `Explanation` per text in their order; with a list of methods, a dictionary from method to such a
+    list. `target` is `predicted`, `gold`, a class name or its index. A text longer than the model takes is cut
+    with a warning, or with `overlap=N` explained in windows that share N tokens.
+    """
+    clf = clf if isinstance(clf, Classifier) else load(clf)
+    examples = as_examples(texts)
+    specs = [method] if isinstance(method, str) else list(method)
+    chosen = [methods.choose(spec, **options) for spec in specs]
+    which = read_target(target, clf.labels)
+    encoded = clf.encode(examples, overlap=overlap)
+    warn_of_cuts(clf, encoded)
+    found = {
+        choice.label: [
+            Explanation.of(clf, a) for a in attributions(clf, encoded, choice, which, budget=budget, tick=tick)
+        ]
+        for choice in chosen
+    }
+    return found[chosen[0].label] if isinstance(method, str) else found
+
+
+def attributions(
+    clf: Classifier,
+    encoded: Sequence[Encoded],
+    choice: Choice[Method],
+    which: Which = "predicted",
+    *,
+    budget: int = TOKEN_BUDGET,
+    tick: Tick | None = None,
+) -> list[Attribution]:
+    """One attribution per example, in their order. Windows of one text stand next to each other in `encoded`."""
+    windowed = any(e.start for e in encoded)
+    classes = classes_of(which, [e.example for e in encoded], clf.labels)
+    means = None
+    if windowed:
+        # A text in windows is one prediction, the mean of theirs, and one class is explained in all of them.
+        means = window_means(encoded, predict(clf, encoded, budget=budget).logits)
+        classes = classes or [int(row.argmax()) for row in means]
+    run = _ask if choice.entry.asks else _look
+    found = run(clf, encoded, choice, classes, budget, tick or (lambda n: None))
+    if means is not None:
+        probabilities = clf.probabilities(torch.from_numpy(means)).numpy()
+        return join_windows(clf, encoded, found, probabilities)
+    return found
+
+
+def _look(
+    clf: Classifier,
+    encoded: Sequence[Encoded],
+    choice: Choice[Method],
+    classes: list[int] | None,
+    budget: int,
+    tick: Tick,
+) -> list[Attribution]:
+    found: dict[int, Attribution] = {}
+    method = choice.entry
+
+    def run(rows: list[int]) -> None:
+        batch = clf.collate([encoded[i] for i in rows])
+        target = Target(None if classes is None else torch.tensor([classes[i] for i in rows], device=clf.device))
+        began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
+        scores = method.run(clf, batch, target, **choice.options)  # [B, T]
+        if target.logits is None:  # a method that never looked
+            with torch.no_grad():
+                target(clf.forward(batch).logits)
+        seconds = time.perf_counter() - began
+        assert target.logits is not None
+        assert target.classes is not None
+        kept = torch.where(batch.free, scores.detach(), torch.zeros_like(scores)).float().cpu().numpy()
+        probabilities = clf.probabilities(target.logits.float()).cpu().numpy()
+        tokens = sum(len(encoded[i].ids) for i in rows)
+        for row, index in enumerate(rows):
+            length = len(encoded[index].ids)
+            found[index] = Attribution(
+                encoded=encoded[index],
+                target=int(target.classes[row]),
+                scores=_finite(kept[row, :length], choice, encoded[index]),
+                probabilities=probabilities[row],
+                method=choice.label,
+                options=choice.options,
+                cost=Cost(
+                    seconds * length / tokens,
+                    (clf.forwards - forwards) / len(rows),
+                    (clf.backwards - backwards) / len(rows),
+                ),
+            )
+        tick(len(rows))
+
+    attention = clf.eager() if "attention" in method.needs else nullcontext()
+    # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
+    with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
+        for rows in batches_of([len(e.ids) for e in encoded], budget):
+            halving(run, rows)
+    return [found[i] for i in range(len(encoded))]
+
+
+def _ask(
+    clf: Classifier,
+    encoded: Sequence[Encoded],
+    choice: Choice[Method],
+    classes: list[int] | None,
+    budget: int,
+    tick: Tick,
+) -> list[Attribution]:
+    found: list[Attribution] = []
+    for part in _parts(range(len(encoded)), PART):
+        began = time.perf_counter()
+        full = predict(clf, [encoded[i] for i in part], budget=budget)
+        asked = [
+            explained(
+                clf,
+                encoded[i],
+                int(full.logits[row].argmax()) if classes is None else classes[i],
+                full.logits[row],
+                full.probabilities[row],
+            )
+            for row, i in enumerate(part)
+        ]
+        replies = ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked], budget=budget)
+        seconds = time.perf_counter() - began
+        weight = [questions * len(ex.encoded.ids) for ex, (_, questions) in zip(asked, replies, strict=True)]
+        for ex, (scores, questions), share in zip(asked, replies, weight, strict=True):
+            found.append(
+                Attribution(
+                    encoded=ex.encoded,
+                    target=ex.target,
+                    scores=_finite(scores, choice, ex.encoded),
+                    probabilities=ex.probabilities,
+                    method=choice.label,
+                    options=choice.options,
+                    cost=Cost(seconds * share / max(1, sum(weight)), questions + 1, 0),
+                )
+            )
+        tick(len(part))
+    return found
+
+
+def explained(
+    clf: Classifier, encoded: Encoded, target: int, logits: np.ndarray, probabilities: np.ndarray
+) -> Explained:
+    """What an asker sees of one example."""
+    return Explained(
+        encoded=encoded,
+        target=target,
+        probabilities=probabilities,
+        logits=logits,
+        mask_id=getattr(clf.tokenizer, "mask_token_id", None),
+    )
+
+
+def _finite(scores: np.ndarray, choice: Choice[Method], encoded: Encoded) -> np.ndarray:
+    if not np.isfinite(scores).all():
+        raise InputError(
+            f"{choice.label} gave a score that is not a finite number for example {encoded.example.id!r}; "
+            "check the model's weights, or choose another method."
+        )
+    return scores
+
+
+def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(indices), size):
+        yield indices[start : start + size]
+
+
+def as_examples(texts: Texts) -> list[Example]:
+    """Examples from texts or examples; a plain text is named by its place."""
+    if isinstance(texts, (str, Example)):
+        texts = [texts]
+    found = [t if isinstance(t, Example) else Example(id=str(i), text=t) for i, t in enumerate(texts)]
+    for example in found:
+        if not example.text.strip():
+            raise InputError(f"Example {example.id!r} has an empty text; there is nothing to explain.")
+    return found
+
+
+def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
+    """Truncation is never silent."""
+    cut = [e for e in encoded if e.cut]
+    if cut:
+        warnings.warn(
+            f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
+            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with --overlap N.",
+            Caution,
+            stacklevel=3,
+        )

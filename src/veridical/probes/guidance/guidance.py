@@ -1,0 +1,235 @@
+"""Guidance: did training towards people's rationales change what a model relies on, or was the loss hacked?
+
+From finished runs of a baseline and of guided conditions, each with one or more seeds (Ferreira et al., *Explanation
+Regularisation through the Lens of Attributions*; docs/explanation-regularisation.md).
+
+    DIR/spec.json                     what was asked of which texts
+    DIR/runs/<condition>/seed0/       what was measured of each run (measure.py): interrupted, the same call goes on;
+                                      called again with more conditions, it adds them
+    DIR/summary.json  tables/*.csv    every figure, test and verdict
+    DIR/report.html                   the same for people
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from veridical.attribution import methods as all_methods
+from veridical.audits.audit import Corpus, claim, corpora_of, supported
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.progress import Report
+from veridical.core.records import Dataset
+from veridical.data import load_data
+from veridical.data.labels import relabel
+from veridical.data.split import sample
+from veridical.metric import metrics as all_metrics
+from veridical.model.classifier import Classifier
+from veridical.model.erase import Operator
+from veridical.model.load import load
+from veridical.probes.guidance.change import MARGIN
+from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
+from veridical.probes.guidance.reliance import DRAWS
+from veridical.probes.guidance.runs import Condition, condition
+from veridical.probes.guidance.summary import TABLES, summarise, to_csv
+from veridical.probes.guidance.verdict import WITNESSES
+
+BASELINE = "baseline"
+METHODS = ("attention", "rollout", "input_x_gradient", "alti", "decompx")  # of the paper; witnesses come on top
+OOD_METHODS = ("attention", "rollout", "input_x_gradient")  # its table 4: long texts are too much for the others
+METRICS = ("auc:abs=true", "average_precision:abs=true", "recall_at_k:abs=true")
+TEXTS, PREDICTED = 200, 1000  # per corpus: explained, and predicted for macro-F1
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """What was found and where it lies."""
+
+    folder: Path
+    summary: Mapping[str, Any]
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "report.html"
+
+    @property
+    def verdict(self) -> str:
+        return str(self.summary["headline"])
+
+
+def guidance(
+    base: str | Path | Sequence[str | Path],
+    guided: Mapping[str, str | Path | Sequence[str | Path]],
+    data: str | Dataset,
+    *,
+    out: str | Path,
+    ood: Sequence[str | Dataset] = (),
+    split: str = "test",
+    ood_split: str | None = None,
+    limit: int = TEXTS,
+    ood_limit: int | None = None,
+    f1_limit: int = PREDICTED,
+    methods: str | Sequence[str] | None = None,
+    ood_methods: str | Sequence[str] | None = None,
+    witnesses: str | Sequence[str] = WITNESSES,
+    metrics: str | Sequence[str] = METRICS,
+    margin: float = MARGIN,
+    draws: int = DRAWS,
+    by: Operator = "delete",
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Guidance:
+    """Compare guided runs with baseline runs; a folder is a run's, or holds runs as seed0, seed1, ...
+
+    `data` has rationales and is what the runs were trained on; `ood` are other corpora, for macro-F1 and, where they
+    have rationales, for the rest, on `ood_split` if that is another. `limit` texts are explained (`ood_limit` of each
+    other corpus), `f1_limit` predicted. `witnesses` are methods that tell what a prediction depends on; those that a
+    condition guides are none for it. The first of `metrics` that compares with rationales decides, and a change within
+    `margin` is none; metrics of faithfulness are shown and held against macro-F1 out of domain. `draws` is how often
+    words are drawn to be erased, `by` how.
+    """
+    from veridical.probes.guidance.page import guidance_page
+
+    conditions = _conditions(base, guided)
+    home = load_data(data) if isinstance(data, str) else data
+    others = [_elsewhere(load_data(one) if isinstance(one, str) else one, split, ood_split) for one in ood]
+    if not any(e.rationale for e in home.splits.get(split, ())):
+        raise InputError(f"{home.name} has no rationales in its split {split!r}; use data that has, such as planted.")
+    if not 0 <= margin < 1:
+        raise InputError(f"margin is {margin:g}; it must be at least 0 and below 1.")
+    if f1_limit < 1:
+        raise InputError(f"f1_limit is {f1_limit}; it must be at least 1.")
+    seen = all_methods.choose_all(witnesses)
+    wanted = _specs(methods or METHODS, [choice.label for choice in seen], conditions)
+    abroad = _specs(ood_methods or OOD_METHODS, (), conditions)
+    judges = tuple(choice.label for choice in all_metrics.choose_all(metrics))
+    first = load(conditions[0].runs[0].folder)
+    example = next(e for e in home.splits[split] if e.rationale)
+    works, left_out = supported(first, example, wanted, "predicted")
+    how = Settings(tuple(works), judges, draws, by, seed)
+    away = Settings(tuple(m for m in abroad if m in works or m not in wanted), judges, draws, by, seed)
+    if not how.plausibility:
+        raise InputError(f"None of the metrics {', '.join(judges)} compares with a rationale; add auc.")
+    folder = Path(out)
+    settings = {
+        "split": split,
+        "ood_split": ood_split or split,
+        "limit": limit,
+        "ood_limit": ood_limit,
+        "f1_limit": f1_limit,
+        "seed": seed,
+    }
+    _claim(folder, home, others, settings)
+    found: dict[tuple[str, int], dict[str, Measured]] = {}
+    baseline: dict[tuple[str, int], float | None] = {}
+    cuts: dict[str, dict[str, int]] = {}
+    corpora: list[Corpus] = []
+    runs = [(one, run) for one in conditions for run in one.runs]
+    with Report("Measuring", len(runs) * (1 + len(others)), progress=progress) as report:
+        for note in left_out:
+            report.say(note)
+        for one, run in runs:
+            clf = load(run.folder)
+            corpora = corpora_of(clf, home, others, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
+            predicted = corpora_of(clf, home, others, split=split, limit=f1_limit, seed=seed)
+            place = claim(folder / "runs" / store.slug(one.name) / f"seed{run.seed}", clf, corpora, settings)
+            own = found.setdefault((one.name, run.seed), {})
+            for corpus, more in zip(corpora, predicted, strict=True):
+                chosen = how if corpus.role == "in" else away
+                own[corpus.name] = measure(clf, corpus, more.examples, place, chosen)
+                cuts.setdefault(corpus.name, _cut(clf, corpus))
+                report.advance(f"{one.name} seed {run.seed}, {corpus.name}")
+            if one is conditions[0]:
+                for key, value in _baseline_losses(clf, run.folder, home, conditions[1:], place).items():
+                    baseline[key, run.seed] = value
+    summary = {
+        "title": f"{', '.join(one.name for one in conditions[1:])} against {BASELINE} on {home.name}",
+        **summarise(conditions, corpora, found, baseline, how, [c.label for c in seen], margin, cuts),
+        "settings": {**settings, "methods": how.methods, "ood_methods": away.methods, "metrics": judges}
+        | {"witnesses": [c.label for c in seen], "margin": margin, "draws": draws, "by": by},
+        "left_out": left_out,
+        **_stamp(),
+    }
+    summary = store.plain(summary)  # as the page would read it from the file
+    store.write_json(folder / "summary.json", summary)
+    for name in TABLES:
+        if summary[name]:
+            store.write_text(folder / "tables" / f"{name}.csv", to_csv(summary[name]))
+    store.write_text(folder / "report.html", guidance_page(summary))
+    return Guidance(folder, summary)
+
+
+# -- what is measured ---------------------------------------------------------------------------------------
+
+
+def _conditions(base: Any, guided: Mapping[str, Any]) -> list[Condition]:
+    if not guided:
+        raise InputError("There is no guided condition; name at least one, like att=runs/att.")
+    if BASELINE in guided:
+        raise InputError(f"A guided condition is called {BASELINE!r}, which is the other side's name; name it apart.")
+
+    def several(sources: Any) -> list[str | Path]:
+        return [sources] if isinstance(sources, (str, Path)) else list(sources)
+
+    return [condition(name, several(held)) for name, held in {BASELINE: base, **guided}.items()]
+
+
+def _elsewhere(data: Dataset, split: str, own: str | None) -> Dataset:
+    """The data with its split `own` in the place of `split`."""
+    if own is None:
+        return data
+    if own not in data.splits:
+        raise InputError(f"{data.name!r} has no split {own!r}; it has: {', '.join(data.splits)}.")
+    return replace(data, splits={**data.splits, split: data.splits[own]})
+
+
+def _specs(given: str | Sequence[str], more: Sequence[str], conditions: Sequence[Condition]) -> list[str]:
+    """Labels of the methods: those given, and always those that some condition guides."""
+    guides = [guide for one in conditions for guide in one.guides]
+    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*_listed(given), *more, *guides])))
+
+
+def _listed(given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _claim(folder: Path, home: Dataset, others: Sequence[Dataset], settings: Mapping[str, Any]) -> None:
+    """Which texts a folder is about may not change; conditions may come later."""
+    spec = {"data": home.name, "ood": [other.name for other in others], **settings}
+    store.claim(folder, spec)
+    store.clean(folder)
+    store.write_json(folder / "spec.json", spec)
+
+
+def _baseline_losses(
+    clf: Classifier, run: Path, home: Dataset, guided: Sequence[Condition], place: Path
+) -> dict[str, float | None]:
+    """The explanation loss on dev of a baseline run, for every guide of the others: the point of weight 0."""
+    wanted = {one.explanation.choice.label: one.explanation for one in guided if one.explanation is not None}
+    if not wanted or not home.splits.get("train") or not home.splits.get("dev"):
+        return {}
+    limit = store.read_json(run / "spec.json")["data"]["limit"]
+    train, dev = (
+        relabel(sample(part, limit, 0) if limit else part, home.labels, clf.labels)
+        for part in (home.splits["train"], home.splits["dev"])
+    )
+    return {label: explanation_loss(clf, train, dev, term, place) for label, term in wanted.items()}
+
+
+def _cut(clf: Classifier, corpus: Corpus) -> dict[str, int]:
+    """Texts that are longer than the model reads, and the tokens they lost."""
+    encoded = clf.encode(corpus.examples)
+    return {"cut_texts": sum(e.cut > 0 for e in encoded), "cut_tokens": sum(e.cut for e in encoded)}
+
+
+def _stamp() -> dict[str, Any]:
+    stamp = store.stamp()
+    return {
+        "created": f"{datetime.fromisoformat(stamp['time']):%d %B %Y, %H:%M} UTC",
+        "veridical": stamp["veridical"],
+        "stamp": stamp,
+    }

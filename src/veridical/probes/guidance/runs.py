@@ -1,0 +1,108 @@
+"""What was trained: runs as seeds of a condition, and what each condition's objective guides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from veridical.attribution import methods
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.training.bound import read_bounds
+from veridical.training.term import Weighted, inner
+from veridical.training.term import objective as read_objective
+from veridical.training.train import SCORES, read_run
+
+# Terms beside `explanation` that pull an explanation towards something: which one.
+PULLED = {"saloss": "attention", "explanation_guided": "attention"}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """One finished training run, a seed of its condition."""
+
+    folder: Path
+    seed: int
+    dev: Mapping[str, float | None]  # scores on dev, terms included
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Runs that differ in their seed alone."""
+
+    name: str
+    objective: str
+    bound: str  # empty: none
+    runs: tuple[Trained, ...]
+    failed: tuple[int, ...]  # seeds of which nothing was kept, because no epoch kept the bound
+
+    @property
+    def guides(self) -> tuple[str, ...]:
+        """The attribution methods that the objective guides."""
+        found = []
+        for one in read_objective(self.objective):
+            if one.weight and one.name == "explanation":
+                found.append(methods.choose(inner(one.choice.options["method"])).label)
+            elif one.weight and one.name in PULLED:
+                found.append(PULLED[one.name])
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def explanation(self) -> Weighted | None:
+        """The term `explanation` of the objective."""
+        return next((one for one in read_objective(self.objective) if one.name == "explanation"), None)
+
+    @property
+    def setting(self) -> str:
+        """How the explanation loss entered: a weight, a bound, alone; empty where it did not."""
+        term = self.explanation
+        if term is None:
+            return ""
+        held = dict(read_bounds(self.bound)).get("explanation")
+        if held is not None:
+            return f"bound {held.partition(':')[0]}"
+        alone = all(one.weight == 0 for one in read_objective(self.objective) if one.name != "explanation")
+        return "alone" if alone else f"weight {term.weight:g}"
+
+    @property
+    def dev_bound(self) -> float | None:
+        """What the explanation loss on dev was held to."""
+        held = dict(read_bounds(self.bound)).get("explanation")
+        return None if held is None else float(held.partition(":")[0].split("+")[-1])
+
+
+def condition(name: str, sources: Sequence[str | Path]) -> Condition:
+    """The runs in these folders, each a run's or one that holds runs as seed0, seed1, ..."""
+    folders = [folder for source in sources for folder in _runs_in(Path(source))]
+    specs = [store.read_json(folder / "spec.json") for folder in folders]
+    kinds = {(spec["objective"], spec.get("bound", ""), spec["model"]) for spec in specs}
+    if len(kinds) > 1:
+        said = " and ".join(sorted(" ".join(filter(None, kind)) for kind in kinds)[:2])
+        raise InputError(f"The runs of {name!r} were not trained alike ({said}); give every condition its own name.")
+    runs, failed, seen = [], [], set()
+    for folder, spec in zip(folders, specs, strict=True):
+        if spec["seed"] in seen:
+            raise InputError(f"Two runs of {name!r} have seed {spec['seed']}; name every run once.")
+        seen.add(spec["seed"])
+        run = read_run(folder)
+        if run.failed:
+            failed.append(run.seed)
+        else:
+            runs.append(Trained(folder, run.seed, run.scores.get("dev", {})))
+    if not runs:
+        raise InputError(f"Every run of {name!r} failed: no epoch kept its bound; raise the bound, or train on.")
+    return Condition(name, specs[0]["objective"], specs[0].get("bound", ""), tuple(runs), tuple(failed))
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    if (folder / "spec.json").is_file():
+        return [folder]
+    # By number, so that seed10 does not come before seed2; `bound/` beside them holds the runs of a bound's search.
+    found = [path for path in folder.glob("seed*") if path.name[4:].isdigit() and (path / "spec.json").is_file()]
+    if not found:
+        raise InputError(
+            f"{folder} is no training run (no spec.json) and holds none (seed0, seed1, ...); name a folder that "
+            f"`veridical train` finished ({SCORES})."
+        )
+    return sorted(found, key=lambda path: int(path.name[4:]))

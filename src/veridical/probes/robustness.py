@@ -1,0 +1,269 @@
+"""`robustness`: do explanations depend on what a model learnt, and only on that? (REGEX section 4.4, tables 3 and 8)
+
+Two tests of Zafar et al. (2021), on the overlap of the top quarter of tokens: models that differ in nothing but their
+initialisation should be explained alike, and a model that learnt nothing should be explained differently.
+"""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from veridical.attribution import Method, methods
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.records import Example, Explained
+from veridical.core.registry import Choice
+from veridical.core.seed import seed_of
+from veridical.core.statistics import bca
+from veridical.explanations.explain import attributions, explained, warn_of_cuts
+from veridical.metric.jaccard import jaccard
+from veridical.model.ask import TOKEN_BUDGET
+from veridical.model.classifier import Classifier
+from veridical.model.erase import Level
+from veridical.model.load import load
+from veridical.model.target import read_target
+
+UNTRAINED = "untrained"
+ALL_TRAINED, ALL_UNTRAINED = "different initialisation", "untrained model"  # the two tests, over all their pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Mean overlap of two models' explanations, 95% interval over texts (none under five)."""
+
+    method: str
+    a: str
+    b: str
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    undefined: int
+
+
+@dataclass(frozen=True, slots=True)
+class Robustness:
+    """Every pair of models, and the mean over the pairs of each test; what the untrained model is."""
+
+    models: tuple[str, ...]  # the untrained one last
+    overlaps: tuple[Overlap, ...]
+    tests: tuple[Overlap, ...]
+    untrained: str
+    share: float
+    texts: int
+    target: str
+
+    def matrix(self, method: str) -> np.ndarray:
+        """Mean overlaps, NaN where undefined. [models, models]"""
+        found = np.eye(len(self.models))
+        for one in self.overlaps:
+            if one.method == method:
+                i, j = self.models.index(one.a), self.models.index(one.b)
+                found[i, j] = found[j, i] = np.nan if one.mean is None else one.mean
+        return found
+
+
+def robustness(
+    models: Sequence[str | Path | Classifier],
+    examples: Sequence[Example],
+    method: str | Sequence[str] = "attention_x_gradient",
+    *,
+    untrained: str | None = None,
+    target: str | int = "predicted",
+    share: float = 0.25,
+    level: Level = "token",
+    abs: bool = False,
+    seed: int = 0,
+    budget: int = TOKEN_BUDGET,
+    tick: Callable[[int], None] | None = None,
+) -> Robustness:
+    """Jaccard index of the top `share` of tokens between the explanations of every pair of models.
+
+    `untrained` is the model that learnt nothing: `head` (the first model with a newly drawn head), `weights` (its
+    architecture with all weights newly drawn), `none`, or a model to put a new head on, such as `minilm`: the paper's
+    untrained model, and without a choice the one from which the first model's run was trained, or else `head`.
+    """
+    chosen = methods.choose_all(method)
+    _check(models, examples, share)
+    names = _names(models)
+    first = _loaded(models[0])
+    which = read_target(target, first.labels)
+    blank, about = _untrained(models[0], first, untrained, seed)
+    found: dict[tuple[str, str], list[Explained]] = {}  # method, model -> an explanation per text
+
+    def explain(name: str, clf: Classifier) -> None:
+        if clf.labels != first.labels:
+            raise InputError(
+                f"{name} has the classes {', '.join(clf.labels)}, {names[0]} has {', '.join(first.labels)}; compare "
+                "models of the same task."
+            )
+        encoded = clf.encode(examples)
+        warn_of_cuts(clf, encoded)
+        for choice in chosen:
+            made = attributions(clf, encoded, choice, which, budget=budget, tick=tick)
+            found[choice.label, name] = [
+                replace(explained(clf, a.encoded, a.target, a.probabilities, a.probabilities), scores=a.scores)
+                for a in made
+            ]
+
+    explain(names[0], first)
+    for name, model in zip(names[1:], models[1:], strict=True):
+        explain(name, _loaded(model))
+    if blank is not None:
+        explain(UNTRAINED, blank)
+        names = (*names, UNTRAINED)
+    pairs = list(combinations(names, 2))
+    overlaps, tests = [], []
+    for choice in chosen:
+        values = np.array(
+            [
+                [
+                    _value(jaccard(a, b, share=share, level=level, abs=abs).value)
+                    for a, b in zip(found[choice.label, one], found[choice.label, other], strict=True)
+                ]
+                for one, other in pairs
+            ]
+        )  # [pairs, texts]
+        overlaps += [_overlap(choice, a, b, row) for (a, b), row in zip(pairs, values, strict=True)]
+        for title, rows in (
+            (ALL_TRAINED, [UNTRAINED not in pair for pair in pairs]),
+            (ALL_UNTRAINED, [UNTRAINED in pair for pair in pairs]),
+        ):
+            if any(rows):
+                tests.append(_overlap(choice, title, "", values[rows].mean(0)))
+    return Robustness(names, tuple(overlaps), tuple(tests), about, share, len(examples), str(target))
+
+
+def _overlap(choice: Choice[Method], a: str, b: str, values: np.ndarray) -> Overlap:
+    there = values[~np.isnan(values)]
+    (low,), (high,) = bca(values)
+    return Overlap(
+        method=choice.label,
+        a=a,
+        b=b,
+        mean=float(there.mean()) if len(there) else None,
+        low=None if np.isnan(low) else float(low),
+        high=None if np.isnan(high) else float(high),
+        n=len(there),
+        undefined=len(values) - len(there),
+    )
+
+
+def _value(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+# -- the model that learnt nothing --------------------------------------------------------------------------
+
+
+def _untrained(
+    source: str | Path | Classifier, clf: Classifier, wanted: str | None, seed: int
+) -> tuple[Classifier | None, str]:
+    """The untrained model and a sentence on what it is."""
+    if wanted == "none":
+        return None, "There is no untrained model."
+    if wanted is None:
+        wanted = _began_from(source) or "head"
+    if wanted in ("head", "weights"):
+        return _redrawn(clf, wanted == "head", seed)
+    blank = load(wanted, labels=clf.labels, multilabel=clf.kind == "multi", seed=seed)
+    return blank, f"The untrained model is {wanted} with a head drawn from seed {seed}."
+
+
+def _began_from(source: str | Path | Classifier) -> str | None:
+    """The encoder that a run folder's training began with; None of anything else. A BiLSTM begins with nothing."""
+    if isinstance(source, Classifier) or not (Path(source) / "spec.json").exists():
+        return None
+    model = str(store.read_json(Path(source) / "spec.json")["model"])
+    return "weights" if model.split(":")[0] == "bilstm" else model
+
+
+def _redrawn(clf: Classifier, keep_encoder: bool, seed: int) -> tuple[Classifier, str]:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of("untrained", seed))
+        model = type(clf.model)(copy.deepcopy(clf.model.config)).to(clf.device).eval()
+    what = "with all weights"
+    if keep_encoder:
+        if clf.model.base_model is clf.model:
+            raise InputError(
+                f"A {clf.family} model has no encoder apart from its head; take untrained=weights instead of head."
+            )
+        model.base_model.load_state_dict(clf.model.base_model.state_dict())
+        what = "with its head"
+    return Classifier(model, clf.tokenizer, name=UNTRAINED, trained=False), (
+        f"The untrained model is {clf.name} {what} drawn anew from seed {seed}."
+    )
+
+
+# -- arguments ----------------------------------------------------------------------------------------------
+
+
+def _loaded(model: str | Path | Classifier) -> Classifier:
+    return model if isinstance(model, Classifier) else load(model)
+
+
+def _names(models: Sequence[str | Path | Classifier]) -> tuple[str, ...]:
+    """The folders' own names where they tell the models apart, else their paths, else with their places."""
+    long = [model.name if isinstance(model, Classifier) else str(model) for model in models]
+    short = [Path(name).name or name for name in long]
+    for names in (short, long):
+        if len(set(names)) == len(names) and UNTRAINED not in names:
+            return tuple(names)
+    return tuple(f"{name} ({place})" for place, name in enumerate(short, 1))
+
+
+def _check(models: Sequence[Any], examples: Sequence[Example], share: float) -> None:
+    if not models:
+        raise InputError("There is no model; name at least one.")
+    if not examples:
+        raise InputError("There are no texts to explain; give at least one.")
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share:g}; it must be above 0 and at most 1.")
+
+
+# -- tables -------------------------------------------------------------------------------------------------
+
+
+def to_text(found: Robustness) -> str:
+    """A matrix per method, the tests under it."""
+    lines = []
+    for method in dict.fromkeys(one.method for one in found.overlaps):
+        own = {frozenset((o.a, o.b)): o for o in found.overlaps if o.method == method}
+        lines.append(f"{method}: Jaccard@{100 * found.share:g}% of {found.texts} texts, {found.target} class explained")
+        rows = [["", *found.models]]
+        for a in found.models:
+            rows.append([a, *("1" if a == b else _shown(own[frozenset((a, b))]) for b in found.models)])
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines += [
+            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        lines += [f"  {one.a}: {_shown(one)}" for one in found.tests if one.method == method]
+        lines.append("")
+    return "\n".join([*lines, found.untrained]) + "\n"
+
+
+def _shown(one: Overlap) -> str:
+    if one.mean is None:
+        return "undefined"
+    return f"{one.mean:.2f}" if one.low is None else f"{one.mean:.2f} ({one.low:.2f} to {one.high:.2f})"
+
+
+def to_csv(found: Robustness) -> str:
+    """A line per method and pair, then the tests, whose second model is empty."""
+    text = io.StringIO()
+    rows = [asdict(one) for one in (*found.overlaps, *found.tests)]
+    writer = csv.DictWriter(text, list(Overlap.__slots__), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

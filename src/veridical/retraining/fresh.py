@@ -1,0 +1,384 @@
+"""FRESH (Jain et al., 2020): explain a model, keep only the words it is said to rest on, learn the task from them.
+
+The better a fresh classifier does on rationales alone, the more of what decides the label the explanation has found.
+What it reads is all that it knows, so its own decision rests on the rationale by construction.
+
+    DIR/spec.json  stamp.json                            what was asked for, and by which versions
+    DIR/<objective>-<hash>/seed0/support/                the run on full text (see train.py)
+    DIR/<objective>-<hash>/seed0/explained/<split>/      its explanations, in parts (see evaluate.py)
+    DIR/<objective>-<hash>/seed0/<method>-<hash>/        rationales.parquet, and classifier/: the run on rationales
+    DIR/random/seed0/                                    the same for random rationales, which no objective changes
+    DIR/table.txt  table.csv  table.tex  summary.json    macro-F1 per corpus, method and objective
+
+Every file is whole or absent and means that its stage is done, so the same call goes on wherever it was killed, and
+more methods, objectives or seeds add to what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from veridical.attribution import Method
+from veridical.attribution import methods as all_methods
+from veridical.audits.compare_table import Table, to_csv, to_latex, to_text
+from veridical.audits.evaluate import evaluate
+from veridical.core import store
+from veridical.core.errors import InputError, unknown
+from veridical.core.progress import Report
+from veridical.core.records import Dataset, Example
+from veridical.core.registry import Choice
+from veridical.core.text import words_of
+from veridical.data import load_data
+from veridical.data.labels import relabel
+from veridical.data.split import normalised, sample
+from veridical.model.accuracy import score, targets
+from veridical.model.ask import predict
+from veridical.model.classifier import Classifier
+from veridical.model.load import load
+from veridical.model.target import classes_of, read_target
+from veridical.retraining.extract import EXTRACTORS, Extractor, only, rationale_of
+from veridical.retraining.fresh_table import F1, FULL, RANDOM, Key, tabulate
+from veridical.training.config import TrainConfig, defaults
+from veridical.training.term import label as objective_label
+from veridical.training.term import objective as read_objective
+from veridical.training.train import train
+
+HOME = "test"  # the split that stands for the data itself; other corpora are splits under their own names
+
+
+# -- the job ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What `fresh` found and where it lies."""
+
+    folder: Path
+    table: Table  # corpus x method x objective, as `veridical compare` writes tables
+    summary: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return to_text(self.table)
+
+    def f1(self, method: str, objective: str | None = None, corpus: str | None = None) -> float | None:
+        """Mean macro-F1 over the seeds; of the first objective, on the data itself, unless told otherwise."""
+        wanted = (corpus or self.table.entries[0].corpus, method, objective or self.table.models[0])
+        for entry in self.table.entries:
+            if (entry.corpus, entry.method, entry.model) == wanted:
+                return entry.mean
+        raise InputError(
+            f"There is no figure for {' / '.join(wanted)}; {self.folder / 'table.txt'} shows those there are."
+        )
+
+
+@dataclass(frozen=True)
+class _Job:
+    folder: Path
+    data: Dataset  # train, dev, test, and a split per corpus out of domain
+    model: str
+    methods: tuple[Choice[Method], ...]
+    ratio: float
+    extractor: Extractor
+    target: str | int
+    config: TrainConfig
+    rationale_config: TrainConfig
+    progress: bool | None
+
+
+@dataclass(frozen=True)
+class _Support:
+    """A model to explain: one to be trained for an objective, or one that is given."""
+
+    objective: str  # its column
+    seed: int  # of its training, if it is trained here, and of the classifiers on its rationales
+    given: Classifier | None
+    place: Path
+
+
+def fresh(
+    data: str | Dataset,
+    model: str = "minilm",
+    *,
+    methods: str | Sequence[str] = ("attention",),
+    out: str | Path,
+    objective: str | Sequence[str] = "cross_entropy",
+    support: Any | Sequence[Any] = (),
+    ratio: float = 0.2,
+    extractor: Extractor = "topk",
+    seeds: int | Sequence[int] = 1,
+    ood: Sequence[str | Dataset] = (),
+    limit: int | None = None,
+    target: str | int = "predicted",
+    config: TrainConfig | None = None,
+    rationale_config: TrainConfig | None = None,
+    progress: bool | None = None,
+) -> Fresh:
+    """Macro-F1 of classifiers that read nothing but the words an explanation selects, beside that on full text.
+
+    A support model is trained for every objective and seed, or `support` names finished ones (run folders, models).
+    Its explanations by every method select `ratio` of the words of every text; a new `model` is trained on those of
+    the train split, and scored on those of the test split and of the test split of every `ood` dataset. Random
+    rationales are always among the methods. `seeds` is how many (0, 1, ...), or which. The classifiers on rationales
+    are trained with `rationale_config`, without it with `config`, as the support models are.
+    """
+    if not 0 < ratio <= 1:
+        raise InputError(f"ratio is {ratio:g}; it is the share of words to keep, above 0 and at most 1.")
+    if extractor not in EXTRACTORS:
+        raise unknown("extractor", extractor, EXTRACTORS)
+    config = config or defaults(model)
+    dataset, dropped = _gather(data, ood, limit)
+    if target == "gold" or not support:  # else the class is one of a given model's, which may name them otherwise
+        which = read_target(target, dataset.labels)
+        for examples in dataset.splits.values():  # a text without the class that is to be explained is told of now
+            classes_of(which, examples, dataset.labels)
+    job = _Job(
+        folder=Path(out),
+        data=dataset,
+        model=model,
+        methods=_with_random(all_methods.choose_all(methods)),
+        ratio=ratio,
+        extractor=extractor,
+        target=target,
+        config=config,
+        rationale_config=rationale_config or config,
+        progress=progress,
+    )
+    supports = _supports(job, objective, support, _seeds(seeds))
+    _claim(job, limit)
+    values: dict[Key, dict[int, float | None]] = {}
+    cut: dict[str, int] = {}
+    log = Report("FRESH", len(supports), progress=progress)
+    for number, one in enumerate(supports, 1):
+        log.say(f"{number} of {len(supports)}: {one.objective}, seed {one.seed}")
+        for method, scores in _work(job, one, cut, log):
+            for split, found in scores.items():
+                corpus = job.data.name if split == HOME else split
+                values.setdefault((corpus, method, one.objective), {})[one.seed] = found
+    table = tabulate(values, _notes(job, cut, dropped))
+    return _write(job, table, limit, {"cut": cut, "dropped": dropped})
+
+
+def _seeds(given: int | Sequence[int]) -> list[int]:
+    found = list(range(given)) if isinstance(given, int) else list(dict.fromkeys(given))
+    if not found:
+        raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
+    return found
+
+
+def _with_random(chosen: Sequence[Choice[Method]]) -> tuple[Choice[Method], ...]:
+    """The methods, each once; random ones are drawn anew for each seed, so theirs is not an option here."""
+    named = {choice.label: choice for choice in chosen if choice.entry.name != RANDOM}
+    return (*named.values(), all_methods.choose(RANDOM))
+
+
+def _gather(data: str | Dataset, ood: Sequence[str | Dataset], limit: int | None) -> tuple[Dataset, dict[str, int]]:
+    """The data with the test texts of the other corpora as splits of their own, labels as it numbers them; and how many
+    of theirs were dropped because they also stand in the training data."""
+    if limit is not None and limit < 1:
+        raise InputError(f"limit is {limit}; it must be at least 1.")
+
+    def some(examples: Sequence[Example]) -> tuple[Example, ...]:
+        return tuple(examples) if limit is None else sample(examples, limit, 0)
+
+    home = load_data(data) if isinstance(data, str) else data
+    for needed in ("train", HOME):
+        if not home.splits.get(needed):
+            raise InputError(f"{home.name} has no {needed} split (has {', '.join(home.splits)}); use other data.")
+    splits = {name: some(examples) for name, examples in home.splits.items()}
+    seen, dropped = {normalised(e.text) for e in splits["train"]}, {}
+    for one in ood:
+        other = load_data(one) if isinstance(one, str) else one
+        if other.name == home.name or other.name in splits:
+            raise InputError(f"The corpus {other.name!r} is named twice; name each once.")
+        if not other.splits.get(HOME):
+            raise InputError(f"{other.name} has no {HOME} split (has {', '.join(other.splits)}); use other data.")
+        new = [e for e in other.splits[HOME] if normalised(e.text) not in seen]
+        if not new:
+            raise InputError(f"Every {HOME} text of {other.name} also stands in the training data; use other data.")
+        dropped[other.name] = len(other.splits[HOME]) - len(new)
+        splits[other.name] = tuple(relabel(some(new), other.labels, home.labels))
+    for split, examples in splits.items():
+        for example in examples:
+            if not words_of(example.text):  # before hours of training, not after
+                raise InputError(f"Example {example.id!r} ({split}) has no words to select from; leave it out.")
+    return replace(home, splits=splits), dropped
+
+
+def _supports(
+    job: _Job, objective: str | Sequence[str], support: Any | Sequence[Any], seeds: Sequence[int]
+) -> list[_Support]:
+    """A support model per objective and seed, or those given: runs of ours with the seed they were trained with."""
+    found: list[_Support] = []
+    for one in [support] if isinstance(support, (str, Path, Classifier)) else support:
+        clf = one if isinstance(one, Classifier) else load(str(one))
+        name, own = clf.name, seeds
+        spec = Path(str(one)) / "spec.json"
+        if spec.exists() and (about := store.read_json(spec)).get("objective"):
+            name, own = about["objective"], [about["seed"]]
+        place = job.folder / f"{store.slug(name)}-{clf.fingerprint()[:8]}"
+        found += [_Support(name, seed, clf, place / f"seed{seed}") for seed in own]
+    if not found:
+        for spec in [objective] if isinstance(objective, str) else objective:
+            name = objective_label(read_objective(spec))
+            place = job.folder / f"{store.slug(name)}-{store.stable_hash(name)}"
+            found += [_Support(name, seed, None, place / f"seed{seed}") for seed in seeds]
+    for a, b in combinations(found, 2):
+        if (a.objective, a.seed) == (b.objective, b.seed):
+            raise InputError(f"{a.objective} with seed {a.seed} is named twice; name each once.")
+    return found
+
+
+def _claim(job: _Job, limit: int | None) -> None:
+    spec = {"fresh": _settings(job, limit)}
+    store.claim(job.folder, spec)
+    store.clean(job.folder)
+    store.write_json(job.folder / "spec.json", spec)
+    store.write_json(job.folder / "stamp.json", store.stamp(threads=torch.get_num_threads()))
+
+
+def _settings(job: _Job, limit: int | None) -> dict[str, Any]:
+    return {
+        "data": job.data.name,
+        "texts": {split: store.stable_hash(examples) for split, examples in job.data.splits.items()},
+        "limit": limit,
+        "model": job.model,
+        "ratio": job.ratio,
+        "extractor": job.extractor,
+        "target": job.target,
+        "train": job.config,
+        "rationale": job.rationale_config,
+    }
+
+
+# -- the stages ---------------------------------------------------------------------------------------------
+
+F1s = Mapping[str, float | None]  # by split: the test split and the other corpora
+
+
+def _work(job: _Job, support: _Support, cut: dict[str, int], log: Report) -> Iterator[tuple[str, F1s]]:
+    """Each method's name with its macro-F1 on every corpus, full text first."""
+    scored = [split for split in job.data.splits if split not in ("train", "dev")]
+    if support.given is None:
+        same: dict[str, Any] = {"objective": support.objective, "config": job.config, "progress": job.progress}
+        run = train(job.data, job.model, seed=support.seed, out=support.place / "support", **same)
+        yield FULL, {split: run.scores.get(split, {}).get(F1) for split in scored}
+    else:
+        yield FULL, _predicted(job, support, scored)
+    places = {choice.label: _place(job, support, choice) for choice in job.methods}
+    # All rationales first: a method that does not work on this model says so before anything is trained on them.
+    missing = [choice for choice in job.methods if not (places[choice.label] / "rationales.parquet").exists()]
+    if missing:
+        clf = support.given or load(support.place / "support")
+        total = len(missing) * sum(map(len, job.data.splits.values()))
+        with Report(f"explaining {support.objective}, seed {support.seed}", total, progress=job.progress) as report:
+            for choice in missing:
+                _select(job, support, clf, choice, places[choice.label], report)
+    for choice in job.methods:
+        log.say(f"rationales by {choice.label}, {support.objective}, seed {support.seed}")
+        rationales = _read(job, places[choice.label], cut)
+        place = places[choice.label] / "classifier"
+        run = train(
+            rationales, job.model, seed=support.seed, config=job.rationale_config, out=place, progress=job.progress
+        )
+        yield choice.label, {split: run.scores.get(split, {}).get(F1) for split in scored}
+
+
+def _place(job: _Job, support: _Support, choice: Choice[Method]) -> Path:
+    if choice.entry.name == RANDOM:
+        return job.folder / RANDOM / f"seed{support.seed}"
+    own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
+    return support.place / f"{store.slug(choice.label)}-{store.stable_hash(own)}"
+
+
+def _predicted(job: _Job, support: _Support, scored: Sequence[str]) -> F1s:
+    """A given model's macro-F1 on the full texts; None where its labels are not the data's."""
+    path, clf = support.place / "full.json", support.given
+    assert clf is not None
+    if not path.exists():
+        found: dict[str, float | None] = {}
+        for split in scored:
+            examples = relabel(job.data.splits[split], job.data.labels, clf.labels)
+            known = all(e.label is not None for e in examples)
+            gold = targets(examples, clf.labels, clf.kind == "multi") if known else None
+            answers = predict(clf, clf.encode(examples))
+            found[split] = None if gold is None else score(answers, gold, clf.kind)[F1]
+        store.write_json(path, found)
+    return store.read_json(path)
+
+
+def _select(job: _Job, support: _Support, clf: Classifier, choice: Choice[Method], place: Path, report: Report) -> None:
+    """Explain every text of every split and write down which words are selected."""
+    columns: dict[str, list[Any]] = {"split": [], "id": [], "words": [], "text": [], "cut": []}
+    random = choice.entry.name == RANDOM
+    spec = all_methods.choose(RANDOM, seed=support.seed).label if random else choice.label
+    for split, examples in job.data.splits.items():
+        explained = evaluate(
+            clf,
+            relabel(examples, job.data.labels, clf.labels),
+            spec,
+            (),
+            target=job.target,
+            corpus=split,
+            out=support.place / "explained" / store.slug(split),
+            tick=lambda count, name=choice.label: report.advance(name, steps=count),
+        )
+        for example, attribution in zip(examples, explained.attributions[spec], strict=True):
+            words = rationale_of(attribution, ratio=job.ratio, extractor=job.extractor)
+            row = (split, example.id, words, only(example, words).text, attribution.encoded.cut)
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+    store.write_parquet(place / "rationales.parquet", columns)
+
+
+def _read(job: _Job, place: Path, cut: dict[str, int]) -> Dataset:
+    """The data with rationales for texts; `cut` is told how many texts of each split were too long to explain whole."""
+    rows = store.read_parquet(place / "rationales.parquet").to_pylist()
+    splits: dict[str, tuple[Example, ...]] = {}
+    for split, examples in job.data.splits.items():
+        own = [row for row in rows if row["split"] == split]
+        splits[split] = tuple(only(e, row["words"]) for e, row in zip(examples, own, strict=True))
+        cut[split] = max(cut.get(split, 0), sum(row["cut"] > 0 for row in own))
+    return replace(job.data, splits=splits)
+
+
+# -- what is said of it -------------------------------------------------------------------------------------
+
+
+def _notes(job: _Job, cut: Mapping[str, int], dropped: Mapping[str, int]) -> tuple[str, ...]:
+    how = {"topk": "the highest scored ones", "contiguous": "the span of words with the highest sum of scores"}
+    notes = [
+        f"{FULL}: the support model on the whole texts. All others: a classifier that reads {job.ratio:.0%} of the "
+        f"words, {how[job.extractor]}; {RANDOM} scores are the floor."
+    ]
+    for split, count in cut.items():
+        if count:
+            notes.append(
+                f"{count} of {len(job.data.splits[split])} texts of {split} are longer than the model reads: "
+                "their rationales are of what it read."
+            )
+    for corpus, count in dropped.items():
+        if count:
+            notes.append(f"{count} texts of {corpus} also stand in the training data and were dropped.")
+    return tuple(notes)
+
+
+def _write(job: _Job, table: Table, limit: int | None, facts: Mapping[str, Any]) -> Fresh:
+    summary = {
+        "settings": _settings(job, limit),
+        "methods": [choice.label for choice in job.methods],
+        "objectives": list(table.models),
+        "entries": table.entries,
+        "tests": table.tests,
+        "notes": table.notes,
+        **facts,
+    }
+    for name, text in (("table.txt", to_text(table)), ("table.csv", to_csv(table)), ("table.tex", to_latex(table))):
+        store.write_text(job.folder / name, text)
+    store.write_json(job.folder / "summary.json", summary)
+    return Fresh(job.folder, table, store.plain(summary))

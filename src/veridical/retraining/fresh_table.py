@@ -1,0 +1,77 @@
+"""The table of `fresh`: macro-F1 per corpus, method and objective, as `veridical compare` writes tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from veridical.audits.compare_table import Entry, Table, Test
+from veridical.core.statistics import bca, between, holm
+
+FULL, RANDOM, F1 = "full text", "random", "macro_f1"
+Key = tuple[str, str, str]  # corpus, method, objective
+
+
+def tabulate(values: Mapping[Key, Mapping[int, float | None]], notes: Sequence[str]) -> Table:
+    """A figure per corpus, method and objective from its value for every seed, None where it is undefined.
+
+    Intervals are over seeds, from five on; objectives are tested against each other from two seeds on. Random
+    rationales are no objective's: they stand in every column and are not tested.
+    """
+    corpora, methods, objectives = (tuple(dict.fromkeys(key[i] for key in values)) for i in range(3))
+    wanted = [(c, m, o) for c in corpora for m in methods for o in objectives if (c, m, o) in values]
+    entries = tuple(_entry(key, tuple(values[key].values())) for key in wanted)
+    tests = [test for corpus in corpora for test in _tests([e for e in entries if e.corpus == corpus], objectives)]
+    return Table(
+        models=objectives, entries=entries, tests=tuple(tests), agreements=(), lower=frozenset(), notes=tuple(notes)
+    )
+
+
+def _entry(key: Key, values: tuple[float | None, ...]) -> Entry:
+    own = tuple(value for value in values if value is not None)
+    low, high = (float(bound[0]) for bound in bca(np.array([own])))
+    return Entry(
+        corpus=key[0],
+        metric=F1,
+        method=key[1],
+        model=key[2],
+        mean=float(np.mean(own)) if own else None,
+        low=None if np.isnan(low) else low,
+        high=None if np.isnan(high) else high,
+        unit="seeds",
+        n=len(own),
+        undefined=len(values) - len(own),
+        values=own,
+    )
+
+
+def _tests(entries: Sequence[Entry], objectives: Sequence[str]) -> list[Test]:
+    """Every two objectives on every method of one corpus; Holm's correction is over all of these."""
+    own = {(e.method, e.model): np.array(e.values) for e in entries}
+    found = []
+    for method in dict.fromkeys(e.method for e in entries if e.method != RANDOM):
+        for a, b in combinations(objectives, 2):
+            test = between(own.get((method, a), np.array([])), own.get((method, b), np.array([])))
+            if test is not None:
+                found.append((method, a, b, test))
+    corrected = holm([test.p_rank_sum for _, _, _, test in found])
+    return [
+        Test(
+            corpus=entries[0].corpus,
+            metric=F1,
+            method=method,
+            a=a,
+            b=b,
+            unit="seeds",
+            difference=test.difference,
+            p_rank_sum=test.p_rank_sum,
+            p_holm=float(p),
+            p_t=test.p_t,
+            p_paired=None,
+            effect=test.effect,
+            n=test.n,
+        )
+        for (method, a, b, test), p in zip(found, corrected, strict=True)
+    ]

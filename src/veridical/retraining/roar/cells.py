@@ -1,0 +1,216 @@
+"""What the cells of a grid do: the two ends of a seed's curves, the chains between them, and the leakage checks.
+
+    seed0/whole, masked              nothing masked, everything masked: shared by all measures of a seed
+    seed0/random/p10, ...            the baseline, not recursive: its points serve any steps
+    seed0/<measure>/order/           the explanation of the whole texts: the order in which each one's tokens go
+    seed0/<measure>/plain/p10, ...   ROAR: that order throughout
+    seed0/<measure>/by-p10/p10, ...  Recursive ROAR: each point explains its own texts anew (p10/order) for the next
+
+Every function may be called again at any time: what is done is found done, what is half done goes on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.torch import load_file
+
+from veridical.attribution import Method, methods
+from veridical.core import store
+from veridical.core.records import Attribution, Encoded
+from veridical.core.registry import Choice
+from veridical.explanations.explain import attributions
+from veridical.model.erase import budget
+from veridical.retraining.roar.experiment import SPLITS, Bench, bench
+from veridical.retraining.roar.mask import (
+    Amount,
+    Orders,
+    Steps,
+    Unit,
+    gone,
+    masked,
+    oracle_order,
+    order,
+    positions_only,
+    random_order,
+)
+from veridical.retraining.roar.point import read_point, train_point
+from veridical.training.loop import BEST
+from veridical.training.task import own_threads
+
+PART = 1024  # texts whose explanations are one part: what a killed worker loses of them
+RANDOM, ORACLE = "random", "oracle"
+FIXED = {RANDOM: random_order, ORACLE: oracle_order}  # orders that no model has a say in: recursion changes nothing
+TOP_TOKENS = tuple(range(1, 11))  # figure 5
+TOP_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)  # figure 6
+
+
+def place(measure: str) -> str:
+    """A measure's folder: its spec, readable, and a hash of all its options."""
+    if measure in FIXED:
+        return measure
+    choice = methods.choose(measure)
+    own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', choice.label)[:60].strip('-')}-{store.stable_hash(own)}"
+
+
+def curve_place(measure: str, steps: Steps, recursive: bool) -> str:
+    """The folder of a curve's points, in that of its seed."""
+    if measure in FIXED:
+        return measure
+    return f"{place(measure)}/{steps.name if recursive else 'plain'}"
+
+
+# -- cells --------------------------------------------------------------------------------------------------
+
+
+def shared(*, out: str, seed: int, everything: bool) -> None:
+    """Train on the whole texts (their weights are kept: all measures explain them), or with everything masked."""
+    own = bench(out, seed)
+    if not everything:
+        train_point(own, own.place / "whole", own.encoded, keep=True)
+        return
+    every = {split: [np.flatnonzero(e.free) for e in own.encoded[split]] for split in SPLITS}
+    train_point(own, own.place / "masked", _dataset(own, every, Amount(100)))
+
+
+def chain(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit: Unit, last: int) -> None:
+    """All points of one measure and seed, one after the other."""
+    own, steps = bench(out, seed), Steps(size, unit, last)
+    here = own.place / curve_place(measure, steps, recursive)
+    if measure in FIXED:
+        orders = {split: [FIXED[measure](e, seed) for e in own.encoded[split]] for split in SPLITS}
+        for amount in steps.amounts:
+            train_point(own, here / amount.name, _dataset(own, orders, amount))
+        return
+    choice = methods.choose(measure)
+    held = own.place / place(measure) / "order"
+    _explain(own, choice, own.place / "whole" / BEST, held)
+    before: Amount | None = None
+    for amount in steps.amounts:
+        folder = here / amount.name
+        if before is not None and recursive:
+            held = _explain_anew(own, choice, here / before.name, held, before)
+        if not folder.exists():
+            # The weights of the last point serve nobody, unless somebody asks for a few tokens more one day.
+            keep = recursive and (amount != steps.amounts[-1] or unit == "token")
+            train_point(own, folder, _dataset(own, _read(held), amount), keep=keep)
+        before = amount
+
+
+def leak(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit: Unit, last: int, score: str) -> None:
+    """Where a curve lies furthest above the baseline, train on the positions of the masks alone (appendix A).
+
+    A classifier that sees only where a text is masked and how long it is should know no more than one that sees
+    everything masked. If it does, the measure has told it the class.
+    """
+    own, steps = bench(out, seed), Steps(size, unit, last)
+    here = own.place / curve_place(measure, steps, recursive)
+    highest = worst_point(own.place, measure, steps, recursive, score)
+    if highest is None:
+        return
+    held = own.place / place(measure) / "order"
+    if recursive and highest != steps.amounts[0]:
+        held = here / steps.amounts[steps.amounts.index(highest) - 1].name / "order"
+    orders = _read(held)
+    texts = {}
+    for split in SPLITS:
+        positions = gone(orders[split], highest, own.job.rounding)
+        pairs = zip(own.encoded[split], positions, strict=True)
+        texts[split] = [positions_only(e, some, own.mask, own.filler) for e, some in pairs]
+    train_point(own, leak_place(here, highest), texts)
+
+
+def leak_place(curve: Path, amount: Amount) -> Path:
+    return curve / f"{amount.name}-positions"
+
+
+def worst_point(seed: Path, measure: str, steps: Steps, recursive: bool, score: str) -> Amount | None:
+    """The amount at which a seed's curve lies furthest above its baseline; none where it nowhere does."""
+    excess: dict[Amount, float] = {}
+    for amount in steps.amounts:
+        point = read_point(seed / curve_place(measure, steps, recursive) / amount.name)
+        floor = read_point(seed / RANDOM / amount.name)
+        if point is not None and floor is not None:
+            excess[amount] = point["scores"]["test"][score] - floor["scores"]["test"][score]
+    highest = max(excess, key=lambda amount: (excess[amount], -amount.value), default=None)
+    return highest if highest is not None and excess[highest] > 0 else None
+
+
+# -- explanations -------------------------------------------------------------------------------------------
+
+
+def _dataset(own: Bench, orders: Orders, amount: Amount) -> dict[str, list[Encoded]]:
+    found = {}
+    for split in SPLITS:
+        positions = gone(orders[split], amount, own.job.rounding)
+        pairs = zip(own.encoded[split], positions, strict=True)
+        found[split] = [masked(e, some, own.mask) for e, some in pairs]
+    return found
+
+
+def _explain_anew(own: Bench, choice: Choice[Method], point: Path, held: Path, amount: Amount) -> Path:
+    """Explain a point's own texts with its own weights, which have then done their work."""
+    new = point / "order"
+    if _missing(own, new):
+        orders = _read(held)
+        before = {split: gone(orders[split], amount, own.job.rounding) for split in SPLITS}
+        _explain(own, choice, point / BEST, new, before)
+    store.remove(point / BEST)
+    return new
+
+
+def _missing(own: Bench, folder: Path) -> list[tuple[str, store.Part]]:
+    every = [(split, part) for split in SPLITS for part in store.parts(folder / split, len(own.encoded[split]), PART)]
+    return [(split, part) for split, part in every if not part.done]
+
+
+def _explain(own: Bench, choice: Choice[Method], weights: Path, folder: Path, before: Orders | None = None) -> None:
+    """Write the order in which tokens go: those gone before, then by what the measure says of the gold class."""
+    missing = _missing(own, folder)
+    if not missing:
+        return
+    own.clf.model.load_state_dict(load_file(weights))
+    own.clf.model.eval()
+    for split, part in missing:
+        if part.done:  # as it may be since: both kinds of ROAR begin with the same explanation
+            continue
+        texts = own.encoded[split][part.start : part.stop]
+        gone_before: Sequence[Any] = [()] * len(texts)
+        if before is not None:
+            gone_before = before[split][part.start : part.stop]
+            texts = [masked(e, some, own.mask) for e, some in zip(texts, gone_before, strict=True)]
+        with own_threads(own.threads, own.clf.device):
+            found = attributions(own.clf, texts, choice, "gold")
+        columns: dict[str, list[Any]] = {
+            "order": [order(a.scores, a.encoded.free, some) for a, some in zip(found, gone_before, strict=True)],
+            "seconds": [a.cost.seconds for a in found],
+        }
+        if before is None and split == "test":
+            tops = [held_by_top(a) for a in found]
+            columns["by_tokens"], columns["by_share"] = [top[0] for top in tops], [top[1] for top in tops]
+        store.write_parquet(part.path, columns)
+
+
+def _read(folder: Path) -> Orders:
+    return {
+        split: [np.asarray(own, dtype=np.int32) for own in store.read_parts(folder / split)["order"].to_pylist()]
+        for split in SPLITS
+    }
+
+
+def held_by_top(attribution: Attribution) -> tuple[list[float | None], list[float | None]]:
+    """The share of a text's importance (absolute scores) that its top tokens hold, by number and by share of tokens
+    (appendix E); none where it has no importance at all."""
+    sizes = np.abs(attribution.scores[np.flatnonzero(attribution.encoded.free)].astype(np.float64))
+    total, n = sizes.sum(), len(sizes)
+    if total <= 0:
+        return [None] * len(TOP_TOKENS), [None] * len(TOP_SHARES)
+    held = np.minimum(np.cumsum(-np.sort(-sizes)) / total, 1.0)
+    by_tokens: list[float | None] = [float(held[min(count, n) - 1]) for count in TOP_TOKENS]
+    by_share: list[float | None] = [float(held[budget(n, share) - 1]) for share in TOP_SHARES]
+    return by_tokens, by_share

@@ -1,0 +1,197 @@
+"""What a benchmark works on: its data and settings as they lie in its folder, and a classifier to train on them.
+
+spec.json       data, model, training; a folder is of one such spec, and holds any seeds, measures and steps
+data.parquet    the texts: workers need nothing else of where they came from
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Encoded, Example
+from veridical.data import load_data
+from veridical.model.accuracy import targets
+from veridical.model.classifier import Classifier
+from veridical.model.load import create
+from veridical.retraining.roar.mask import Rounding
+from veridical.training.config import TrainConfig, build, defaults
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What every cell of a benchmark shares."""
+
+    folder: Path
+    data: Dataset
+    model: str
+    config: TrainConfig
+    rounding: Rounding
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What a folder is of."""
+        texts = {split: store.stable_hash(self.data.splits[split]) for split in SPLITS}
+        about = {"name": self.data.name, "labels": self.data.labels, "texts": texts}
+        return {"roar": {"data": about, "model": self.model, "train": self.config, "rounding": self.rounding}}
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """A classifier of one seed with its first weights, and the texts as it reads them: encoded once."""
+
+    job: Job
+    seed: int
+    clf: Classifier
+    first: dict[str, torch.Tensor]  # every training starts from these
+    encoded: dict[str, list[Encoded]]
+    gold: dict[str, torch.Tensor]
+    mask: int
+
+    @property
+    def place(self) -> Path:
+        return self.job.folder / f"seed{self.seed}"
+
+    @property
+    def threads(self) -> int:
+        return self.job.config.threads or 1
+
+    @property
+    def filler(self) -> int:
+        """A token that stands for no word: the unknown one, or where there is none the commonest."""
+        unknown = getattr(self.clf.tokenizer, "unk_token_id", None)
+        if unknown is not None:
+            return int(unknown)
+        ids = torch.tensor([i for e in self.encoded["train"] for i, free in zip(e.ids, e.free, strict=True) if free])
+        return int(ids.bincount().argmax())
+
+
+def training(model: str, data: Dataset) -> TrainConfig:
+    """What a model is trained with unless told otherwise: tables 4 and 5, for pairs with early stopping.
+
+    Table 4 trains pairs for up to 100 epochs; their best epoch is by accuracy, that of single texts by AUROC. Patience
+    has to outlast the plateau on which bAbI stands before a model finds out: up to nine epochs in our runs.
+    """
+    own = dataclasses.replace(defaults(model), threads=1)
+    if model.partition(":")[0] != "bilstm":
+        return own
+    if any(example.context is not None for example in data.splits.get("train", ())):
+        return dataclasses.replace(own, epochs=30, patience=10, batch=50, no_decay=(), select="accuracy")
+    return dataclasses.replace(own, select="auroc")
+
+
+def asked(
+    out: str | Path,
+    data: str | Dataset,
+    model: str,
+    *,
+    config: TrainConfig | Mapping[str, Any] | None,
+    limit: int | None,
+    rounding: Rounding,
+) -> Job:
+    """This data, model and training for a folder that is new or of them already; nothing is written. `config` may be a
+    table of settings on top of the model's own."""
+    if isinstance(data, str):
+        dataset = load_data(data, limit=limit)
+    elif limit is not None:
+        raise InputError(f"limit={limit} applies to data that is loaded by name; give the Dataset fewer examples.")
+    else:
+        dataset = data
+    _check(dataset)
+    if not isinstance(config, TrainConfig):
+        config = build(TrainConfig, config or {}, base=training(model, dataset), where="train")
+    job = Job(Path(out), dataset, model, config, rounding)
+    store.claim(job.folder, job.spec)
+    return job
+
+
+def begin(job: Job) -> None:
+    """Claim the folder and put the texts into it, for the workers."""
+    store.claim(job.folder, job.spec)
+    for name, write in (
+        ("spec.json", lambda path: store.write_json(path, job.spec)),  # first: it is what makes the folder ours
+        ("data.parquet", lambda path: store.write_parquet(path, _columns(job.data))),
+        ("stamp.json", lambda path: store.write_json(path, store.stamp(threads=job.config.threads))),
+    ):
+        if not (job.folder / name).exists():
+            write(job.folder / name)
+
+
+def _check(data: Dataset) -> None:
+    if data.multilabel:
+        raise InputError(f"{data.name} has several labels per text; ROAR explains the gold class, so it needs one.")
+    for split in SPLITS:
+        examples = data.splits.get(split)
+        if not examples:
+            has = ", ".join(data.splits) or "none"
+            raise InputError(f"{data.name} has no {split} split (has {has}); ROAR needs train, dev and test.")
+        for example in examples:
+            if not isinstance(example.label, int) or not 0 <= example.label < len(data.labels):
+                raise InputError(
+                    f"Example {example.id!r} of the {split} split of {data.name} has the label {example.label!r}; "
+                    f"every text needs one of the classes 0 to {len(data.labels) - 1}."
+                )
+
+
+def _columns(data: Dataset) -> dict[str, list[Any]]:
+    rows = [(split, example) for split in SPLITS for example in data.splits[split]]
+    return {
+        "split": [split for split, _ in rows],
+        "id": [e.id for _, e in rows],
+        "text": [e.text for _, e in rows],
+        "label": [e.label for _, e in rows],
+        "context": [e.context for _, e in rows],
+        "rationale": [[edge for span in e.rationale for edge in span] for _, e in rows],
+    }
+
+
+def read_job(folder: str | Path) -> Job:
+    """What `begin` put into a folder."""
+    folder = Path(folder)
+    spec = store.read_json(folder / "spec.json")["roar"]
+    splits: dict[str, list[Example]] = {split: [] for split in SPLITS}
+    for row in store.read_parquet(folder / "data.parquet").to_pylist():
+        edges = row["rationale"]
+        spans = tuple(zip(edges[::2], edges[1::2], strict=True))
+        splits[row["split"]].append(Example(row["id"], row["text"], row["label"], row["context"], spans))
+    named = spec["data"]
+    data = Dataset(named["name"], tuple(named["labels"]), {split: tuple(rows) for split, rows in splits.items()})
+    return Job(folder, data, spec["model"], build(TrainConfig, spec["train"]), spec["rounding"])
+
+
+def bench(folder: str | Path, seed: int) -> Bench:
+    """A classifier of one seed, ready to be trained; the cells of a worker that share a seed share it."""
+    folder = Path(folder)
+    return _bench(folder, seed, store.stable_hash(store.read_json(folder / "spec.json")))
+
+
+@lru_cache(maxsize=1)
+def _bench(folder: Path, seed: int, spec: str) -> Bench:
+    return make_bench(read_job(folder), seed)
+
+
+def make_bench(job: Job, seed: int) -> Bench:
+    clf = create(job.model, job.data, seed=seed)
+    if torch.accelerator.is_available():
+        clf.model.to(torch.accelerator.current_accelerator())
+    mask = getattr(clf.tokenizer, "mask_token_id", None)
+    if mask is None:
+        raise InputError(f"The tokenizer of {job.model!r} has no mask token, and ROAR masks; take another model.")
+    return Bench(
+        job=job,
+        seed=seed,
+        clf=clf,
+        first={name: tensor.detach().cpu().clone() for name, tensor in clf.model.state_dict().items()},
+        encoded={split: clf.encode(job.data.splits[split]) for split in SPLITS},
+        gold={split: targets(job.data.splits[split], job.data.labels, False) for split in SPLITS},
+        mask=int(mask),
+    )

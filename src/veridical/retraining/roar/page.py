@@ -1,0 +1,277 @@
+"""The page of `veridical roar`, and its sections for other pages: pure functions of what is stored, layout alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from veridical.page import plots
+from veridical.page.plots import Mark, Scale, Values
+from veridical.page.render import render
+from veridical.page.words import figure, said, short_names
+
+Record = Mapping[str, Any]
+SCORE = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "accuracy": "accuracy"}
+# Of five normal values, two thousand times over.
+NARROW = "; of five values they hold the truth in about 84 of 100 cases, where --interval t holds it in 95"
+INTERVAL = {
+    "bca": f"bias-corrected bootstraps (BCa, 9,999 resamples), as in the paper{NARROW}",
+    "percentile": f"plain bootstraps (9,999 resamples){NARROW}",
+    "t": "Student's",
+}
+SIGNS = {"below": "✓", "none": "≈", "above": "✗", None: "·"}
+WIDTH, HEIGHT = 312, 196  # of a panel
+
+
+def roar_page(summary: Record, spent: Record, stamp: Record) -> str:
+    """One self-contained HTML page, from summary.json, time.json and stamp.json."""
+    view = View(summary, spent)
+    made = f"{datetime.fromisoformat(stamp['time']):%d %B %Y, %H:%M} UTC"
+    return render("retraining/roar/roar.html", s=summary, v=view, spent=spent, stamp=stamp, made=made, **_words())
+
+
+def roar_section(summary: Record, spent: Record) -> Markup:
+    """The figures and tables of the page, with their styles, for a page that has a place for them."""
+    return Markup(
+        render("retraining/roar/roar_section.html", s=summary, v=View(summary, spent), spent=spent, **_words())
+    )
+
+
+def audit_section(summary: Record, spent: Record) -> str:
+    """The same with a heading and the answer, as a section of an audit's page."""
+    view = View(summary, spent)
+    return render("retraining/roar/audit_section.html", s=summary, v=view, spent=spent, **_words())
+
+
+def _words() -> dict[str, Any]:
+    return {"num": figure, "percent": percent, "clock": clock, "signs": SIGNS}
+
+
+def percent(value: float | None) -> str:
+    """Areas are given in per cent, as in table 2."""
+    return "–" if value is None else f"{100 * value:.1f}".replace("-", "−")
+
+
+def clock(seconds: float | None) -> str:
+    """`1:02:03`, as tables of compute time have it; below a minute in seconds."""
+    if seconds is None:
+        return "–"
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
+
+
+class View:
+    """What the templates ask of a summary."""
+
+    def __init__(self, summary: Record, spent: Record):
+        self.s, self.spent = summary, spent
+        self.score = SCORE[summary["settings"]["score"]]
+        self.interval = INTERVAL[summary["settings"]["interval"]]
+        self.percent = summary["settings"]["unit"] == "percent"
+        self.kinds = sorted({area["recursive"] for area in summary["areas"]}, reverse=True)
+        self.ranked = [area["measure"] for area in summary["areas"] if area["recursive"]]
+        self.names = dict(zip(self.ranked, short_names(self.ranked, 34), strict=True))
+        self.curves = {(curve["measure"], curve["recursive"]): curve for curve in summary["curves"]}
+
+    def amount(self, value: int) -> str:
+        return f"{value}%" if self.percent else f"{value} token{'' if value == 1 else 's'}"
+
+    @property
+    def seeds(self) -> int:
+        """Seeds with a whole curve."""
+        return max((area["n"] for area in self.s["areas"]), default=0)
+
+    def sides(self) -> list[tuple[str, str, str, list[Record]]]:
+        """The measures by verdict: style, sign, words, areas."""
+        kinds = (
+            ("believe", "below", "Below random: faithful to some degree"),
+            ("undecided", "none", "Not distinguishable from random"),
+            ("avoid", "above", "Above random: the class may leak"),
+            ("tied", None, "No verdict yet"),
+        )
+        recursive = [area for area in self.s["areas"] if area["recursive"]]
+        found = (
+            (style, SIGNS[side], words, [a for a in recursive if a["side"] == side]) for style, side, words in kinds
+        )
+        return [one for one in found if one[3]]
+
+    # -- areas
+
+    def areas(self, recursive: bool) -> dict[str, Any]:
+        rows = [area for area in self.s["areas"] if area["recursive"] is recursive]
+        ends = [area[end] for area in self.s["areas"] for end in ("mean", "low", "high")]
+        scale = plots.linear([*ends, 0.0], 3, 97)
+        drawn = []
+        for area in rows:
+            mark = Mark(area["mean"], area["low"], area["high"])
+            seeds = ", ".join(percent(value) for value in area["values"].values())
+            words = f"{area['measure']}: {said(mark.value, mark.low, mark.high)}"
+            plot = plots.row([mark], scale, words) if mark.value is not None else ""
+            drawn.append({**area, "plot": plot, "seeds": seeds})
+        zero = scale(0.0) / 100
+        return {"rows": drawn, "axis": plots.axis(scale, [percent_tick(t) for t in scale.ticks]), "zero": zero}
+
+    # -- curves
+
+    def panels(self) -> list[dict[str, Any]]:
+        """A panel per measure: its curve and the baseline's with their bands, all others faint behind."""
+        xs = self.s["settings"]["amounts"]
+        shown = [v for curve in self.s["curves"] for part in ("mean", "low", "high") for v in curve[part]]
+        x, y = Scale(xs[0], max(xs[-1], xs[0] + 1), 34, WIDTH - 8), plots.linear(shown, HEIGHT - 22, 8, (0, 1), 4)
+        floor = self.curves[("random", False)]
+        back = _grid(x, y, xs, "%" if self.percent else "")
+        faint = "".join(f'<path d="{_line(curve["mean"], xs, x, y)}"/>' for key, curve in self.curves.items() if key[1])
+        found = []
+        for measure in self.ranked:
+            own, other = self.curves[(measure, True)], self.curves.get((measure, False))
+            parts = [back, f'<g class="faint">{faint}</g>']
+            parts += [f'<path class="floorband" d="{_band(floor, xs, x, y)}"/>']
+            parts += [f'<path class="floor" d="{_line(floor["mean"], xs, x, y)}"/>']
+            if other is not None and other["mean"] != own["mean"]:
+                parts.append(f'<path class="plainline" d="{_line(other["mean"], xs, x, y)}"/>')
+            parts.append(f'<path class="band" d="{_band(own, xs, x, y)}"/>')
+            parts.append(f'<path class="line" d="{_line(own["mean"], xs, x, y)}"/>')
+            for at, value in zip(xs, own["mean"], strict=True):
+                if value is not None and len(xs) <= 12:
+                    parts.append(f'<circle cx="{x(at)}" cy="{y(value)}" r="2"/>')
+            words = f"{measure}: {self.score} by amount masked: " + self._said(own, floor, xs)
+            found.append({"measure": measure, "name": self.names[measure], "plot": _svg(words, parts)})
+        return found
+
+    def _said(self, own: Record, floor: Record, xs: Sequence[int]) -> str:
+        return "; ".join(
+            f"{self.amount(at)} {figure(value)} (random {figure(base)})"
+            for at, value, base in zip(xs, own["mean"], floor["mean"], strict=True)
+            if value is not None and base is not None
+        )
+
+    def points(self, recursive: bool) -> list[dict[str, Any]]:
+        """Per measure, the verdict at every amount."""
+        rows = [point for point in self.s["points"] if point["recursive"] is recursive]
+        return [
+            {"name": self.names[measure], "cells": [point for point in rows if point["measure"] == measure]}
+            for measure in self.ranked
+        ]
+
+    def inner(self) -> list[int]:
+        """The amounts between the ends."""
+        return list(dict.fromkeys(point["masked"] for point in self.s["points"]))
+
+    # -- sparsity and leakage
+
+    def sparsity(self, unit: str) -> dict[str, Any] | None:
+        rows = [row for row in self.s["sparsity"] if row["unit"] == unit and row["mean"] is not None]
+        measures = [m for m in self.ranked if any(row["measure"] == m for row in rows)]
+        if not measures:
+            return None
+        by = {m: [row for row in rows if row["measure"] == m] for m in measures}
+        xs = [row["top"] for row in by[measures[0]]]
+        curves = [
+            plots.Curve([row["mean"] for row in own], [row["low"] for row in own], [row["high"] for row in own])
+            for own in by.values()
+        ]
+        held = [
+            f"{m}: share held by the top tokens: {', '.join(figure(v) for v in c.values)}"
+            for m, c in zip(by, curves, strict=True)
+        ]
+        back, panels = _multiples(curves, xs, held, unit)
+        tops = [f"{top:.0%}" if unit == "share" else f"{top}" for top in xs]
+        drawn = [
+            {"name": self.names[m], "plot": plot, "means": [row["mean"] for row in by[m]]}
+            for m, plot in zip(measures, panels, strict=True)
+        ]
+        undefined = max(row["undefined_texts"] for row in rows)
+        return {"back": back, "panels": drawn, "tops": tops, "undefined": undefined}
+
+    def leaks(self) -> list[dict[str, Any]]:
+        """Per measure: where the curve was checked, and what the positions of the masks told, over seeds."""
+        found = []
+        for recursive in self.kinds:
+            for measure in self.ranked:
+                rows = [r for r in self.s["leakage"] if r["measure"] == measure and r["recursive"] is recursive]
+                if rows:
+                    sums = {key: _mean([row[key] for row in rows]) for key in LEAK}
+                    at = ", ".join(
+                        sorted({self.amount(row["masked"]) for row in rows}, key=lambda text: (len(text), text))
+                    )
+                    found.append(
+                        {"name": self.names[measure], "recursive": recursive, "seeds": len(rows), "at": at, **sums}
+                    )
+        return found
+
+
+LEAK = ("above_random", "positions_alone", "everything_masked")
+
+
+def percent_tick(value: float) -> str:
+    return plots.tick(round(100 * value, 6))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _multiples(
+    curves: Sequence[plots.Curve], xs: Sequence[float], held: Sequence[str], unit: str
+) -> tuple[Markup, list[Markup]]:
+    """Small multiples over shares of tokens; over numbers of tokens with the same marks and another axis."""
+    if unit == "share":
+        return plots.small_multiples(curves, xs, held, f"roar-{unit}", (0, 1), diagonal=True)
+    width, height = plots.PANEL
+    x, y = Scale(xs[0], xs[-1], 28, width - 6), Scale(0, 1, height - 18, 8, (0, 0.5, 1))
+    grid = [f'<line class="grid" x1="28" x2="{width - 6}" y1="{y(t)}" y2="{y(t)}"/>' for t in y.ticks]
+    grid += [f'<text x="24" y="{y(t) + 3:.1f}" text-anchor="end">{plots.tick(t)}</text>' for t in (0, 1)]
+    grid += [f'<text x="{x(xs[0])}" y="{height - 4}">{xs[0]}</text>']
+    grid += [f'<text x="{x(xs[-1])}" y="{height - 4}" text-anchor="end">{xs[-1]} tokens</text>']
+    faint = "".join(f'<path d="{_line(curve.values, xs, x, y)}"/>' for curve in curves)
+    back = f'<g id="roar-{unit}">{"".join(grid)}<g class="faint">{faint}</g></g>'
+    panels = []
+    for curve, words in zip(curves, held, strict=True):
+        parts = [f'<use href="#roar-{unit}"/>']
+        parts.append(f'<path class="band" d="{_band({"low": curve.low, "high": curve.high}, xs, x, y)}"/>')
+        parts.append(f'<path class="line" d="{_line(curve.values, xs, x, y)}"/>')
+        panels.append(_svg(words, parts, plots.PANEL))
+    return Markup(f'<svg class="defs" width="0" height="0" aria-hidden="true">{back}</svg>'), panels
+
+
+def _svg(words: str, parts: Sequence[str], size: tuple[int, int] = (WIDTH, HEIGHT)) -> Markup:
+    box = f'viewBox="0 0 {size[0]} {size[1]}" width="{size[0]}" height="{size[1]}"'
+    return Markup(f'<svg class="panel" {box} role="img" aria-label="{escape(words)}">{"".join(parts)}</svg>')
+
+
+def _grid(x: Scale, y: Scale, xs: Sequence[int], unit: str) -> str:
+    parts = []
+    for value in y.ticks:
+        parts.append(f'<line class="grid" x1="34" x2="{WIDTH - 8}" y1="{y(value)}" y2="{y(value)}"/>')
+        parts.append(f'<text x="29" y="{y(value) + 3.5:.1f}" text-anchor="end">{plots.tick(value)}</text>')
+    every = 1 if len(xs) <= 6 else 2
+    for k, value in enumerate(xs):
+        if k % every == 0 or value == xs[-1]:
+            anchor = "end" if value == xs[-1] else "middle"
+            parts.append(f'<text x="{x(value)}" y="{HEIGHT - 6}" text-anchor="{anchor}">{value}{unit}</text>')
+    return "".join(parts)
+
+
+def _line(values: Values, xs: Sequence[float], x: Scale, y: Scale) -> str:
+    """A path through the values that breaks where one is missing."""
+    parts, pen = [], "M"
+    for at, value in zip(xs, values, strict=True):
+        if value is not None:
+            parts.append(f"{pen}{x(at)} {y(value)}")
+        pen = "M" if value is None else "L"
+    return "".join(parts)
+
+
+def _band(curve: Record, xs: Sequence[float], x: Scale, y: Scale) -> str:
+    rows = zip(xs, curve["low"], curve["high"], strict=True)
+    known = [(at, low, high) for at, low, high in rows if low is not None and high is not None]
+    if len(known) < 2:
+        return ""
+    there = "L".join(f"{x(at)} {y(high)}" for at, _, high in known)
+    back = "L".join(f"{x(at)} {y(low)}" for at, low, _ in reversed(known))
+    return f"M{there}L{back}z"

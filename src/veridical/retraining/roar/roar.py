@@ -1,0 +1,277 @@
+"""ROAR and Recursive ROAR: mask what a measure calls important, retrain, and see whether it hurts more than masking at
+random (Madsen et al. 2022). It asks no model about texts it was not trained on, and it takes hundreds of trainings: so
+it runs as a grid of cells that may be interrupted, shared among machines and added to.
+
+    report.html, summary.json, curves.parquet, tables/*.csv    the answer so far, rewritten whenever a cell is done
+    time.json, tables/time.csv                                 what it cost: the one part that no two runs share
+    seed0/...                                                  the points (cells.py)
+
+A folder is of one dataset, model and training. More seeds, measures or steps are added to it by asking again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from veridical.attribution import methods as all_methods
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.progress import Report
+from veridical.core.records import Dataset
+from veridical.explanations.explain import attributions
+from veridical.grid import pool as grid
+from veridical.grid.job import is_done
+from veridical.grid.pool import Cell
+from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
+from veridical.retraining.roar.curve import Interval
+from veridical.retraining.roar.experiment import SPLITS, Bench, Job, asked, begin, make_bench
+from veridical.retraining.roar.mask import Rounding, Steps
+from veridical.retraining.roar.points import Request, Scored, column, default_score
+from veridical.retraining.roar.summary import write_facts, write_summary
+from veridical.retraining.roar.timing import Timing, spell, take_time
+from veridical.training.config import TrainConfig
+
+__all__ = ["PAPER", "Cost", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
+
+# The paper's four measures: absolute values, and the norm of the gradient over the vocabulary.
+PAPER = (
+    "attention",
+    "gradient:over=vocabulary",
+    "input_x_gradient:aggregate=abs",
+    "integrated_gradients:rule=right:aggregate=abs",
+)
+SEEDS, STEP = 5, 10
+TIMING = "timing.json"
+QUICK_SEEDS, QUICK_STEP = 1, 20  # every second point of the usual baseline: a full run finds them done
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is asked for, before it starts. Seconds are of one core, at most: training may stop early."""
+
+    cells: int
+    trainings: int
+    explanations: int  # passes over all texts
+    seconds: float
+    left: float  # of the cells that are not done
+    rows: tuple[Mapping[str, Any], ...]  # the same by measure
+    timing: Timing
+
+    def sentence(self, workers: int) -> str:
+        timing = self.timing
+        most = "at most " if timing.stops_early else ""
+        said = (
+            f"{self.cells} cells: {self.trainings} trainings of {most}{timing.epochs} epochs "
+            f"({spell(timing.epoch)} an epoch); {timing.texts} texts explained {self.explanations} times. "
+            f"{most.capitalize()}{'about' if most else 'About'} {spell(self.seconds)} of one core"
+        )
+        if not self.left:
+            return f"{said}, all of it done."
+        left = f", of which {spell(self.left)} are left" if self.left < self.seconds else ""
+        return f"{said}{left}; {spell(self.left / workers)} with {workers} worker{'' if workers == 1 else 's'}."
+
+
+@dataclass(frozen=True)
+class Roar:
+    """A benchmark as far as it has come; after a dry run its cost alone."""
+
+    folder: Path
+    summary: Mapping[str, Any]
+    cost: Cost
+
+    @property
+    def page(self) -> Path:
+        return self.folder / "report.html"
+
+
+def roar(
+    data: str | Dataset,
+    model: str = "bilstm",
+    *,
+    methods: str | Sequence[str] = PAPER,
+    out: str | Path,
+    seeds: int | Sequence[int] | None = None,
+    step: int | None = None,
+    tokens: int | None = None,
+    plain: bool = False,
+    quick: bool = False,
+    score: Scored | None = None,
+    leakage: bool = True,
+    interval: Interval = "bca",
+    limit: int | None = None,
+    config: TrainConfig | Mapping[str, Any] | None = None,
+    rounding: Rounding = "floor",
+    engine: Literal["local", "ray"] = "local",
+    workers: int | None = None,
+    shard: str | None = None,
+    address: str | None = None,
+    dry_run: bool = False,
+    progress: bool | None = None,
+) -> Roar:
+    """Run Recursive ROAR, or go on with it; returns what is known at the end.
+
+    `methods` are attribution methods (without it the paper's, `PAPER`), and `oracle` where the data has rationales.
+    `seeds` is how many (0, 1, ...) or which; `step` the per cent of tokens masked at a time, or with `tokens` one token
+    at a time up to so many (appendix F). `plain` adds ROAR without recursion. `quick` is one seed in steps of 20%,
+    whose ends and baseline serve the full run in the same folder. `config` is how a model is trained, or a table of
+    settings on top of its own. `dry_run` says what it would cost and stops.
+    """
+    grid.check(engine, workers, shard, address)
+    if tokens is not None and step is not None:
+        raise InputError(
+            f"Both --step {step} and --tokens {tokens}: texts are masked by shares or by tokens; give one."
+        )
+    job = asked(out, data, model, config=config, limit=limit, rounding=rounding)
+    request = Request(
+        measures=_measures(methods, job.data),
+        seeds=_seeds(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS),
+        steps=_steps(step if step is not None else QUICK_STEP if quick else STEP, tokens),
+        kinds=(True, False) if plain else (True,),
+        score=score or default_score(job.data.name),
+        leakage=leakage,
+        interval=interval,
+    )
+    first = make_bench(job, request.seeds[0])
+    for measure in request.measures:  # one that does not work on this model says so before anything is trained
+        if measure not in FIXED:
+            attributions(first.clf, first.encoded["test"][:1], all_methods.choose(measure), "gold")
+    timing = _timing(first, request.measures)
+    cells = plan(job, request, timing)
+    cost = reckon(job, request, timing, cells)
+    done = sum(is_done(job.folder, cell.key, cell.hash) for cell in cells)
+    with Report(f"ROAR on {job.data.name}", len(cells), done=done, progress=progress) as report:
+        report.say(cost.sentence(workers or grid.cores()))
+        if dry_run:
+            return Roar(job.folder, {}, cost)
+        begin(job)  # from here on the folder is of this data, model and training
+        write_facts(first)
+        store.write_json(job.folder / TIMING, timing)
+
+        def tick(key: str) -> None:
+            report.advance(key)
+            write_summary(job.folder, request)
+
+        try:
+            grid.run(cells, job.folder, engine=engine, workers=workers, shard=shard, address=address, tick=tick)
+        finally:  # whatever stopped it: what is done is told
+            summary = write_summary(job.folder, request)
+    return Roar(job.folder, summary, cost)
+
+
+# -- what is asked for --------------------------------------------------------------------------------------
+
+
+def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
+    """Specs as short as they can be, each once; the baseline is always run and need not be named."""
+    found: list[str] = []
+    for part in [specs] if isinstance(specs, str) else specs:
+        for spec in filter(None, (one.strip() for one in part.split(","))):
+            if spec == ORACLE:
+                without = next((e for s in SPLITS for e in data.splits[s] if not e.rationale), None)
+                if without is not None:
+                    raise InputError(
+                        f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
+                        "leave it out of --method, or use data that has them."
+                    )
+                found.append(spec)
+            elif all_methods.choose(spec).entry.name != RANDOM:
+                found.append(all_methods.choose(spec).label)
+    if not found:
+        raise InputError("There is no measure to hold against random; name one with --method.")
+    return tuple(dict.fromkeys(found))
+
+
+def _seeds(given: int | Sequence[int]) -> tuple[int, ...]:
+    found = range(given) if isinstance(given, int) else dict.fromkeys(given)
+    if not found:
+        raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
+    return tuple(found)
+
+
+def _steps(step: int, tokens: int | None) -> Steps:
+    return Steps(step) if tokens is None else Steps(1, "token", tokens)
+
+
+def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
+    """The cells, seed by seed, so that the first whole curves are there as soon as can be."""
+    steps = request.steps
+    same = {"size": steps.size, "unit": steps.unit, "last": steps.last}
+    points = len(steps.amounts)
+    out = str(job.folder.absolute())
+    cells = []
+    for seed in request.seeds:
+        own: dict[str, Any] = {"out": out, "seed": seed}
+        whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
+        cells.append(Cell(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
+        curve = {**own, "measure": RANDOM, "recursive": False, **same}
+        cells.append(Cell(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
+        end = Cell(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
+        cells.append(end)
+        leaks = []
+        for recursive in request.kinds:
+            for measure in request.measures:
+                if measure in FIXED and not recursive:  # the same curve
+                    continue
+                key = f"seed{seed}/{place(measure)}/{steps.name if recursive else f'plain-{steps.name}'}"
+                curve = {**own, "measure": measure, "recursive": recursive, **same}
+                needs = () if measure in FIXED else (whole,)
+                cost = timing.chain(measure, points, _passes(request, measure, recursive))
+                cells.append(Cell(key, "veridical.roar:chain", curve, needs, cost))
+                if request.leakage and measure not in FIXED:
+                    check = {**curve, "score": column(request.score)}
+                    leaks.append(Cell(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
+        cells += leaks
+    return cells
+
+
+def _passes(request: Request, measure: str, recursive: bool) -> int:
+    """Explanations of all texts that a curve takes; that of the whole texts serves both kinds."""
+    if measure in FIXED:
+        return 0
+    return len(request.steps.amounts) if recursive else int(True not in request.kinds)
+
+
+def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) -> Cost:
+    """What the cells cost together, and by measure."""
+    points, seeds = len(request.steps.amounts), len(request.seeds)
+    chains = [(measure, recursive) for recursive in request.kinds for measure in request.measures]
+    chains = [one for one in chains if one[1] or one[0] not in FIXED]
+    checks = sum(one[0] not in FIXED for one in chains) if request.leakage else 0
+    rows = [{"measure": "the two ends", "trainings": 2 * seeds, "explanations": 0, "seconds": 2 * seeds * timing.point}]
+    for measure, recursive in [(RANDOM, False), *chains]:
+        passes = _passes(request, measure, recursive)
+        rows.append(
+            {
+                "measure": measure if recursive or measure == RANDOM else f"{measure}, not recursive",
+                "trainings": points * seeds,
+                "explanations": passes * seeds,
+                "seconds": timing.chain(measure, points, passes) * seeds,
+            }
+        )
+    if checks:
+        most = {"trainings": checks * seeds, "explanations": 0, "seconds": checks * seeds * timing.point}
+        rows.append({"measure": "leakage checks, at most", **most})
+    return Cost(
+        cells=len(cells),
+        trainings=sum(row["trainings"] for row in rows),
+        explanations=sum(row["explanations"] for row in rows),
+        seconds=sum(cell.weight for cell in cells),
+        left=sum(cell.weight for cell in cells if not is_done(job.folder, cell.key, cell.hash)),
+        rows=tuple(rows),
+        timing=timing,
+    )
+
+
+def _timing(own: Bench, measures: Sequence[str]) -> Timing:
+    """Taken once per folder; measures asked for later are timed then."""
+    path = own.job.folder / TIMING
+    held = Timing(**store.read_json(path)) if path.exists() else None
+    missing = [m for m in measures if m not in FIXED and (held is None or m not in held.explain)]
+    if held is not None and not missing:
+        return held
+    new = take_time(own, missing)
+    return dataclasses.replace(new, explain={**(held.explain if held else {}), **new.explain})

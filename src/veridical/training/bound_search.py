@@ -1,0 +1,108 @@
+"""The search for a bound: how low does a term get when nothing else is minimised?
+
+Explanation regularisation, appendix H: the term alone is trained for with three seeds. The bound of the dev loss is
+the mean over seeds of its lowest epoch; that of the train loss is 1.5 times the same of the train loss (the mean over
+an epoch's steps, dropout on), or `search:looser=1.1` times. Every run is an ordinary one, resumed and reused like any
+other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset
+from veridical.core.registry import read
+from veridical.training.bound import constrain, read_bounds
+from veridical.training.config import TrainConfig, defaults
+from veridical.training.term import objective as read_objective
+from veridical.training.train import Run, train_seeds
+
+SEEDS = (0, 1, 2)
+LOOSER = 1.5  # the train bound, in units of the lowest train loss
+SEARCH = "search"  # what stands in place of a bound's value
+
+
+def is_searched(bound: str | None) -> bool:
+    """Whether a spec leaves a bound to be found."""
+    return any(value.partition(":")[0] == SEARCH for _, value in read_bounds(bound))
+
+
+def search(
+    data: str | Dataset,
+    model: str = "minilm",
+    *,
+    bound: str,
+    objective: str = "cross_entropy",
+    seeds: Sequence[int] = SEEDS,
+    config: TrainConfig | None = None,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+) -> str:
+    """`explanation=search` with numbers in its place, for `train(..., bound=...)`. The runs of the search go to `out`,
+    or where runs go."""
+    if not seeds:
+        raise InputError("A bound is searched with at least one seed; give seeds=(0, 1, 2).")
+    given = config or defaults(model, bound)
+    if given.select == "last":
+        raise InputError("select is 'last', and a bound decides which epochs may be kept; set select=loss.")
+    alone = dataclasses.replace(given, select="objective")
+    asked, looser = _looser(read_bounds(bound))
+    chosen, _ = constrain(read_objective(objective), ",".join(f"{name}={_unsearched(value)}" for name, value in asked))
+    found = []
+    for name, value in asked:
+        head, _, options = value.partition(":")
+        if head == SEARCH:
+            own = next(one for one in chosen if one.name == name)
+            spec = f"cross_entropy:weight=0,{own.label}"
+            folder = None if out is None else Path(out) / name
+            runs = train_seeds(
+                data, model, objective=spec, seeds=seeds, config=alone, limit=limit, out=folder, progress=progress
+            )
+            train, dev = (sum(lows) / len(lows) for lows in zip(*(lowest(run, name) for run in runs), strict=True))
+            head = f"{looser[name] * train:.4g}+{dev:.4g}"
+        found.append(f"{name}={head}:{options}" if options else f"{name}={head}")
+    return ",".join(found)
+
+
+def _looser(asked: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], dict[str, float]]:
+    """What is asked without the search's own option, and that option by term."""
+    left, looser = [], {}
+    for name, value in asked:
+        head, *options = value.split(":")
+        given = [option.partition("=")[2] for option in options if head == SEARCH and option.startswith("looser=")]
+        who = f"looser, of the search for the bound of term {name!r}"
+        looser[name] = read(given[-1], float, who) if given else LOOSER
+        if not 1 <= looser[name] < math.inf:
+            raise InputError(f"{who}, is {looser[name]:g}; it must be 1 or more: nothing lower was reached.")
+        rest = [option for option in options if head != SEARCH or not option.startswith("looser=")]
+        left.append((name, ":".join([head, *rest])))
+    return left, looser
+
+
+def _unsearched(value: str) -> str:
+    """Some number where one is to be found, so that all else can be checked before the search."""
+    head, colon, options = value.partition(":")
+    return f"{'1' if head == SEARCH else head}{colon}{options}"
+
+
+def lowest(run: Run, name: str) -> tuple[float, float]:
+    """A term's lowest train and dev loss over the epochs of a run."""
+    rows = store.read_jsonl(run.folder / "train.jsonl")
+    epochs = groupby((row for row in rows if "loss" in row), key=lambda row: row["epoch"])
+    train = [_mean(row[name] for row in steps if row[name] is not None) for _, steps in epochs]
+    dev = [row["dev"][name] for row in rows if "dev" in row]
+    if None in dev:
+        raise InputError(f"Term {name!r} says nothing of the dev split, so no bound can be found; use other data.")
+    return min(train), min(dev)
+
+
+def _mean(values: Iterable[float]) -> float:
+    held = list(values)
+    return sum(held) / len(held) if held else float("inf")

@@ -1,0 +1,148 @@
+"""TOML files and `--set a.b=value` to frozen dataclasses. Unknown keys are errors; types are checked.
+
+The settings of a run are a dataclass whose fields carry name, type and default; nothing else repeats them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+import typing
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from veridical.core.errors import InputError, unknown
+from veridical.core.registry import read
+
+T = TypeVar("T")
+
+# loss is cross-entropy; objective is the whole sum, terms included.
+Select = Literal["macro_f1", "accuracy", "auroc", "loss", "calibration_error", "objective", "last"]
+
+
+def _insist(holds: bool, key: str, value: Any, allowed: str) -> None:
+    if not holds:
+        raise InputError(f"{key} is {value!r}; it must be {allowed}.")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """How the training loop runs: everything that can change its result, and nothing else."""
+
+    epochs: int = 3
+    batch: int = 32  # examples per step, over all processes together
+    lr: float = 5e-5  # of the encoder
+    head_lr: float = 1e-3  # of what stands on it
+    optimizer: Literal["adamw", "amsgrad"] = "adamw"
+    weight_decay: float = 0.01
+    no_decay: tuple[str, ...] = ("bias", "norm")  # parameters with such a word in their name are not decayed
+    schedule: Literal["linear", "constant"] = "linear"  # after the warm-up
+    warmup: float = 0.1  # share of all steps
+    clip: float | None = 1.0  # largest norm of the gradient; none: no clipping
+    select: Select = "macro_f1"  # the dev score that picks the epoch to keep
+    patience: int | None = None  # epochs without a better score before stopping; none: run them all
+    budget: int = 8192  # padded tokens in one pass; a larger batch is run in several passes
+    threads: int | None = None  # none: as many as torch takes when the run starts
+
+    def __post_init__(self) -> None:
+        for key in ("epochs", "batch", "budget"):
+            _insist(getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
+        for key in ("patience", "threads"):
+            _insist(getattr(self, key) is None or getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
+        for key in ("lr", "head_lr", "weight_decay"):
+            _insist(0 <= getattr(self, key) < math.inf, key, getattr(self, key), "0 or more")
+        _insist(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
+        _insist(0 <= self.warmup < 1, "warmup", self.warmup, "a share of the steps, from 0 to below 1")
+        if self.select == "last" and self.patience is not None:
+            raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
+
+
+# Recursive ROAR, table 4 (single texts): the BiLSTM is trained from scratch, every part at one rate.
+BILSTM = TrainConfig(
+    epochs=8,
+    lr=1e-3,
+    head_lr=1e-3,
+    optimizer="amsgrad",
+    weight_decay=1e-5,
+    no_decay=("attention",),
+    schedule="constant",
+    warmup=0.0,
+    clip=None,
+)
+
+
+def defaults(model: str, bound: str | None = None) -> TrainConfig:
+    """The settings a model is trained with unless told otherwise; under a bound the lowest dev loss is kept."""
+    own = BILSTM if model.partition(":")[0] == "bilstm" else TrainConfig()
+    return dataclasses.replace(own, select="loss") if bound else own
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TrainJob:
+    """What one `veridical train` does: a training file is this record, its table [train] a TrainConfig."""
+
+    data: str = "hutto/movies"
+    model: str = "minilm"
+    objective: str = "cross_entropy"
+    bound: str | None = None  # TERM=VALUE: see constrained.py; TERM=search: found first
+    seeds: tuple[int, ...] = (0,)
+    limit: int | None = None
+    out: str | None = None  # none: runs/<data>/<model>/<objective>-seed0-<hash>
+    train: TrainConfig = TrainConfig()
+
+
+def train_job(path: str | Path | None = None, overrides: Iterable[str] = ()) -> TrainJob:
+    """A job from a TOML file and overrides `key=value`, its [train] table on top of its model's defaults."""
+    table = merge(read_toml(path) if path is not None else {}, overrides)
+    model, bound = str(table.get("model", TrainJob().model)), read(table.get("bound"), str | None, "bound")
+    return build(TrainJob, table, base=TrainJob(train=defaults(model, bound)))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read ({problem.strerror}); give the path of a TOML file.") from problem
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise InputError(f"{path} is not valid TOML: {problem}.") from problem
+
+
+def merge(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
+    """A table with `a.b=value` overrides put in; values stay text until a type reads them."""
+    merged: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in table.items()}
+    for override in overrides:
+        key, equals, value = override.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set {override!r} is not key=value; write it like --set train.lr=3e-5.")
+        *path, last = key.strip().split(".")
+        here = merged
+        for step in path:
+            inner = here.get(step, {})
+            if not isinstance(inner, Mapping):
+                raise InputError(f"--set {override!r}: {step!r} is a value, not a table; leave out what follows it.")
+            here[step] = here = dict(inner)
+        here[last] = value.strip()
+    return merged
+
+
+def build(kind: type[T], table: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
+    """A frozen dataclass from a table: nested tables for nested dataclasses, what is left out from `base`."""
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(kind)
+    given: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{where}.{key}" if where else key
+        if key not in fields:
+            raise unknown("setting", name, [f"{where}.{known}" if where else known for known in fields])
+        if dataclasses.is_dataclass(hints[key]):
+            if not isinstance(value, Mapping):
+                raise InputError(f"{name} is {value!r}; it is a table: write [{name}] with keys under it.")
+            inner = getattr(base, key) if base is not None else None
+            given[key] = build(hints[key], value, base=inner, where=name)  # type: ignore[type-var]
+        elif isinstance(value, Mapping):
+            raise InputError(f"{name} is a table; it takes one value: write {name} = value.")
+        else:
+            given[key] = read(value, hints[key], name)
+    return dataclasses.replace(base, **given) if base is not None else kind(**given)  # type: ignore[type-var]

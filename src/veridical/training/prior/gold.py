@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from veridical.core.records import Encoded
+from veridical.core.text import marked
+from veridical.training.prior import normalised, prior
+
+
+@prior("gold")
+def gold(encoded: Encoded, fitted: Any = None) -> np.ndarray:
+    """The example's own rationale, its tokens alike; nothing where it has none."""
+    return normalised(encoded, marked(encoded).astype(float))

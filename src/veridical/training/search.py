@@ -1,0 +1,261 @@
+"""The search for a term's weight (or any other option): train with each value, judge by the development set.
+
+SaLoss (appendix C) trains with lambda = 1e-2, 1e-3 and 1e-4 and keeps the model whose explanations need the fewest
+tokens removed to change a decision, on the development set. Here that is the mean of `decision_flip` over the paper's
+four methods, over the texts and over the seeds; any other metric, or a score of the predictions, may decide instead.
+
+    DIR/<objective>/seed0/             a run folder (train.py), in it
+    DIR/<objective>/seed0/dev-<hash>/  the explanations of the dev texts and their scores (evaluate.py)
+    DIR/<select>.json  <select>.csv    the table; all else is reused by a search with another metric
+
+Interrupted at any moment, the same call goes on: runs and scores are each resumed.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from veridical.attribution import methods as all_methods
+from veridical.audits.evaluate import evaluate
+from veridical.core import store
+from veridical.core.errors import InputError, unknown
+from veridical.core.progress import Report
+from veridical.core.records import Dataset, Example
+from veridical.core.registry import Choice
+from veridical.data import load_data
+from veridical.data.split import sample
+from veridical.metric import Direction, Metric, metrics
+from veridical.model.accuracy import BETTER
+from veridical.model.load import load
+from veridical.training.config import TrainConfig, defaults
+from veridical.training.term import label
+from veridical.training.term import objective as read_objective
+from veridical.training.train import Run, train
+
+METHODS = ("attention", "attention_x_gradient", "input_x_gradient", "integrated_gradients")  # SaLoss, section 4
+REFERENCE = "random"  # shown beside them: a model that is easily flipped by anything has no better explanations
+TEXTS = 200  # of the dev split
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One objective that was tried; figures are means over the seeds."""
+
+    objective: str
+    value: float  # by which it is judged
+    by_method: Mapping[str, float | None]  # the metric of each method, the reference included
+    dev: Mapping[str, float | None]  # scores of the predictions on the dev split: macro_f1, accuracy, ...
+    folders: tuple[Path, ...]  # a run each
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found: the candidates in the order they were asked for, and which is best."""
+
+    folder: Path
+    select: str
+    better: Direction
+    texts: int  # dev texts that were explained; 0 where predictions decide
+    candidates: tuple[Candidate, ...]
+    best: int
+
+    @property
+    def winner(self) -> Candidate:
+        return self.candidates[self.best]
+
+
+def search(
+    data: str | Dataset,
+    model: str = "minilm",
+    *,
+    over: str | Sequence[str],
+    objective: str = "cross_entropy",
+    select: str = "decision_flip",
+    methods: Sequence[str] = METHODS,
+    texts: int = TEXTS,
+    seeds: Sequence[int] = (0,),
+    config: TrainConfig | None = None,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    progress: bool | None = None,
+) -> Search:
+    """Train with every value and return the candidates, the best of them marked.
+
+    `over` is `saloss.weight=1e-2,1e-3,1e-4`; several of its kind are tried in all combinations, and a term that
+    `objective` does not name is added to it. `select` is a metric (`decision_flip:by=mask`), measured with `methods` on
+    a sample of `texts` dev texts, or a score of the dev predictions (macro_f1, accuracy, auroc, loss,
+    calibration_error). Of equals the first is taken.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise InputError("A search runs in one process, but several were started; leave out `accelerate launch`.")
+    if not seeds:
+        raise InputError("A search needs at least one seed; give seeds=(0,).")
+    tried = objectives(objective, [over] if isinstance(over, str) else over)
+    judge = _judge(select)
+    all_methods.choose_all(methods)  # a mistake in one is told before anything is trained
+    config = config or defaults(model)
+    dataset = load_data(data, limit=limit) if isinstance(data, str) else data
+    examples = _dev(dataset, texts)
+    folder = Path(out) if out is not None else _folder(dataset, model, tried, config)
+    candidates = []
+    for spec in tried:
+        runs, found = [], []
+        for seed in seeds:
+            place = folder / _named(spec) / f"seed{seed}"
+            runs.append(train(dataset, model, objective=spec, seed=seed, config=config, out=place, progress=progress))
+            found.append(_measure(runs[-1], judge, methods, examples, progress) if judge.metric else {})
+        candidates.append(_candidate(spec, runs, found, judge))
+    sign = 1 if judge.better == "higher" else -1
+    best = max(range(len(candidates)), key=lambda i: sign * candidates[i].value)
+    made = Search(folder, judge.name, judge.better, len(examples) if judge.metric else 0, tuple(candidates), best)
+    store.write_json(folder / f"{store.slug(judge.name)}.json", made)
+    store.write_text(folder / f"{store.slug(judge.name)}.csv", to_csv(made))
+    return made
+
+
+# -- what is tried ------------------------------------------------------------------------------------------
+
+
+def objectives(base: str, over: Sequence[str]) -> list[str]:
+    """The objective with every combination of the values: `saloss.weight=1e-2,1e-3` gives two."""
+    axes = [_axis(one) for one in over]
+    if not axes:
+        raise InputError("There is nothing to search; write it like saloss.weight=1e-2,1e-3,1e-4.")
+    found = []
+    for values in product(*(axis[2] for axis in axes)):
+        parts = [part.strip() for part in base.split(",") if part.strip()]
+        for (name, option, _), value in zip(axes, values, strict=True):
+            parts = _with(parts, name, option, value)
+        found.append(label(read_objective(",".join(parts))))  # reads, and so checks, every option
+    return list(dict.fromkeys(found))
+
+
+def _axis(text: str) -> tuple[str, str, list[str]]:
+    match = re.fullmatch(r"\s*(\w+)\.(\w+)\s*=(.*)", text, re.DOTALL)
+    values = [value.strip() for value in match[3].split(",") if value.strip()] if match else []
+    if match is None or not values:
+        raise InputError(f"{text!r} is not TERM.OPTION=value,value; write it like saloss.weight=1e-2,1e-3,1e-4.")
+    return match[1], match[2], values
+
+
+def _with(parts: list[str], name: str, option: str, value: str) -> list[str]:
+    """The parts of an objective with one option of one term set."""
+    if all(part.partition(":")[0] != name for part in parts):
+        parts = [*parts, name]
+    changed = []
+    for part in parts:
+        term, *options = part.split(":")
+        if term == name:
+            options = [o for o in options if o.partition("=")[0] != option] + [f"{option}={value}"]
+        changed.append(":".join([term, *options]))
+    return changed
+
+
+def _named(spec: str) -> str:
+    """An objective as a folder: readable, and where that would cut it short, unique by its hash."""
+    return store.slug(spec) if len(spec) <= 60 else f"{store.slug(spec)[:60]}-{store.stable_hash(spec)}"
+
+
+def _folder(dataset: Dataset, model: str, tried: Sequence[str], config: TrainConfig) -> Path:
+    name = store.stable_hash([dataset.splits, tried, config])
+    return Path("runs") / store.slug(dataset.name) / store.slug(model) / f"search-{name}"
+
+
+# -- how it is judged ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Judge:
+    name: str
+    better: Direction
+    metric: Choice[Metric] | None  # none: a score of the predictions
+
+
+def _judge(select: str) -> _Judge:
+    if select in BETTER:
+        return _Judge(select, BETTER[select], None)
+    if select.partition(":")[0] not in metrics:
+        raise unknown("metric or score to select by", select, [*BETTER, *(metric.name for metric in metrics)])
+    choice = metrics.choose(select)
+    if "pair" in choice.entry.needs:
+        raise InputError(f"{select} compares two explanations, so it cannot judge a model; select by another metric.")
+    return _Judge(choice.label, choice.entry.reading(choice.options)[0], choice)
+
+
+def _dev(dataset: Dataset, texts: int) -> tuple[Example, ...]:
+    if not dataset.splits.get("dev"):
+        raise InputError(f"{dataset.name} has no dev split to search on; add one, or train without --search.")
+    if texts < 1:
+        raise InputError(f"A search needs dev texts to explain, but texts is {texts}; give at least 1.")
+    return tuple(sample(dataset.splits["dev"], texts, 0))
+
+
+def _measure(
+    run: Run, judge: _Judge, methods: Sequence[str], examples: Sequence[Example], progress: bool | None
+) -> dict[str, float | None]:
+    """The metric of every method and of the reference on the dev texts."""
+    specs = list(dict.fromkeys([*methods, REFERENCE]))
+    with Report(f"Explaining {run.folder.parent.name}, seed {run.seed}", len(examples), progress=progress) as report:
+        found = evaluate(
+            load(run.folder),
+            examples,
+            specs,
+            [judge.name],
+            out=run.folder / f"dev-{store.stable_hash(examples)}",
+            tick=lambda count: report.advance(steps=count),
+        )
+    return {method: found.mean(judge.name, method) for method in found.attributions}
+
+
+def _candidate(spec: str, runs: Sequence[Run], found: Sequence[Mapping[str, float | None]], judge: _Judge) -> Candidate:
+    dev = {name: _mean([run.scores["dev"][name] for run in runs]) for name in runs[0].scores["dev"]}
+    by_method = {method: _mean([one[method] for one in found]) for method in found[0]}
+    judged = [value for method, value in by_method.items() if method != REFERENCE or len(by_method) == 1]
+    value = dev[judge.name] if judge.metric is None else _mean(judged)
+    if value is None:
+        raise InputError(
+            f"{judge.name} is undefined on the dev texts of the run {runs[0].folder}; select by another metric."
+        )
+    return Candidate(spec, value, by_method, dev, tuple(run.folder for run in runs))
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean, or nothing where one of the values is missing: a mean over the rest would not compare."""
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(values) else None
+
+
+# -- as a table ---------------------------------------------------------------------------------------------
+
+
+def to_rows(found: Search) -> list[dict[str, Any]]:
+    """A row per candidate: objective, the figure it is judged by, each method's, dev macro-F1, whether it is best."""
+    return [
+        {
+            "objective": one.objective,
+            found.select: one.value,
+            **{f"{found.select} of {method}": value for method, value in one.by_method.items()},
+            **{f"dev {name}": value for name, value in one.dev.items() if name != found.select},
+            "best": "best" if place == found.best else "",
+        }
+        for place, one in enumerate(found.candidates)
+    ]
+
+
+def to_csv(found: Search) -> str:
+    rows = to_rows(found)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,160 @@
+"""What a training run works on, one pass of its terms over some of it, and what is known of a whole split."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+
+from veridical.core.records import Answers, Encoded
+from veridical.core.seed import seed_of
+from veridical.model.accuracy import Scores, score
+from veridical.model.ask import batches_of, predict
+from veridical.model.classifier import Classifier
+from veridical.training.bound import Bound
+from veridical.training.config import TrainConfig
+from veridical.training.term import Ready
+
+Sums = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run works on and with; nothing in it changes but the weights."""
+
+    clf: Classifier
+    terms: tuple[Ready, ...]  # cross-entropy first
+    bounds: tuple[Bound, ...]
+    config: TrainConfig
+    seed: int
+    encoded: dict[str, list[Encoded]]  # split -> encodings
+    gold: dict[str, torch.Tensor]  # split -> labels, of the splits that have them
+    folder: Path
+    save_steps: int
+    accelerator: Accelerator
+
+    @property
+    def epoch_steps(self) -> int:
+        return math.ceil(len(self.encoded["train"]) / self.config.batch)
+
+    @property
+    def steps(self) -> int:
+        return self.epoch_steps * self.config.epochs
+
+    def eager(self) -> AbstractContextManager[None]:
+        return self.clf.eager() if any(one.term.eager for one in self.terms) else nullcontext()
+
+    @property
+    def cut(self) -> dict[str, dict[str, int]]:
+        """Texts of each split that were too long for the model, and the tokens they lost."""
+        return {
+            split: {"texts": sum(e.cut > 0 for e in found), "tokens": sum(e.cut for e in found)}
+            for split, found in self.encoded.items()
+        }
+
+
+def run_terms(task: Task, split: str, rows: Sequence[int]) -> tuple[torch.Tensor, Sums, Sums]:
+    """One pass over some examples of a split: class logits [B, C], the sum of every term, and the sums of their
+    figures, called `term.figure`."""
+    needs = {need for one in task.terms for need in one.term.needs}
+    batch = task.clf.collate([task.encoded[split][i] for i in rows])
+    labels = task.gold[split][list(rows)].to(task.clf.device)
+    output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
+    found = {one.name: one.loss(task.clf, batch, output, labels) for one in task.terms}
+    figures = {f"{name}.{key}": value for name, (_, own) in found.items() for key, value in own.items()}
+    return output.logits, {name: loss for name, (loss, _) in found.items()}, figures
+
+
+def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
+    """Answers on a split and everything known of it: scores, terms with their figures, the whole objective.
+
+    Shared out over the processes, the same on all of them. A term is None where it has nothing to say.
+    """
+    encoded, gold = task.encoded[split], task.gold[split]
+    if len(task.terms) == 1:  # cross-entropy, which is among the scores
+        answers = ask_all(task, split)
+        found = score(answers, gold, task.clf.kind)
+        return answers, {**found, "objective": found["loss"]} if task.config.select == "objective" else found
+    world, rank = task.accelerator.num_processes, task.accelerator.process_index
+    torch.manual_seed(seed_of("measure", task.seed, epoch, split, rank))
+    mine = range(len(encoded))[rank::world]
+    logits = np.empty((len(mine), len(task.clf.labels)), dtype=np.float32)
+    sums: dict[str, float] = {}
+    with task.clf.still(), task.eager():
+        for part in _no_wider(batches_of([len(encoded[i].ids) for i in mine], task.config.budget), task.config.batch):
+            logits[part], losses = _values(task, split, [mine[i] for i in part])
+            sums |= {name: sums.get(name, 0.0) + value for name, value in losses.items()}
+    gathered = [(logits, sums)] if world == 1 else gather_object([(logits, sums)])
+    answers = _answers(task, [part for part, _ in gathered], len(encoded))
+    found = score(answers, gold, task.clf.kind)
+    sizes = {one.name: one.size(encoded, gold) for one in task.terms}
+    for name in gathered[0][1]:
+        size = sizes.get(name, len(encoded))  # figures are per example
+        found[name] = sum(part.get(name, 0.0) for _, part in gathered) / size if size else None
+    found["objective"] = _objective(task, found)
+    del found["cross_entropy"]  # the scores call it loss
+    return answers, found
+
+
+def _no_wider(parts: Iterable[Sequence[int]], most: int) -> Iterator[list[int]]:
+    """Passes of at most so many examples: terms that differentiate hold the whole pass in memory, several times over,
+    and the splits that are measured should not need more of it than a step of training."""
+    for part in parts:
+        for start in range(0, len(part), most):
+            yield list(part[start : start + most])
+
+
+def _values(task: Task, split: str, rows: Sequence[int]) -> tuple[np.ndarray, dict[str, float]]:
+    """What `run_terms` finds, as numbers: nothing that it differentiated outlives the call."""
+    logits, losses, figures = run_terms(task, split, rows)
+    return logits.detach().float().cpu().numpy(), {name: float(v.detach()) for name, v in {**losses, **figures}.items()}
+
+
+def _objective(task: Task, found: Scores) -> float | None:
+    """The weighted sum of the terms that have no bound."""
+    bounded, whole = {bound.term for bound in task.bounds}, 0.0
+    for one in task.terms:
+        if one.weight and one.name not in bounded:
+            value = found[one.name]
+            if value is None:
+                return None
+            whole += one.weight * value
+    return whole
+
+
+def ask_all(task: Task, split: str) -> Answers:
+    """The classifier's answers on a split, shared out over the processes, the same on all of them."""
+    world, rank = task.accelerator.num_processes, task.accelerator.process_index
+    mine = predict(task.clf, task.encoded[split][rank::world])
+    if world == 1:
+        return mine
+    parts: list[Answers] = gather_object([mine])
+    return _answers(task, [part.logits for part in parts], len(task.encoded[split]))
+
+
+def _answers(task: Task, parts: Sequence[np.ndarray], count: int) -> Answers:
+    """From the processes' logits, in the order of the split."""
+    logits = np.empty((count, len(task.clf.labels)), dtype=np.float32)
+    for i, part in enumerate(parts):
+        logits[i :: len(parts)] = part
+    return Answers(logits, task.clf.probabilities(torch.from_numpy(logits)).numpy())
+
+
+@contextmanager
+def own_threads(threads: int, device: torch.device) -> Iterator[None]:
+    """So many threads inside (results are equal to the last bit for equal threads only); the caller's number and random
+    state are as they were afterwards."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        torch.set_num_threads(before)

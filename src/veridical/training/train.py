@@ -1,0 +1,261 @@
+"""`train`: from data and the name of a model to a run folder with a trained classifier, its scores and log.
+
+    spec.json            what was asked for; its hash is in the folder's name
+    stamp.json           versions, platform, threads, time
+    train.jsonl          a row per step and per epoch
+    model/               the best epoch's classifier, in safetensors: veridical.load reads the run folder
+    predictions.parquet  id, split, gold label and class probabilities of every example
+    scores.json          written last: a run that has it is done
+
+While a run is under way `checkpoint.pt` and `best.safetensors` stand beside them; the same call goes on from
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.records import Answers, Dataset, Example
+from veridical.data import load_data
+from veridical.model.accuracy import BINS, Scores, score, targets
+from veridical.model.load import create
+from veridical.training.bound import constrain
+from veridical.training.bound import label as bound_label
+from veridical.training.config import TrainConfig, defaults
+from veridical.training.loop import BEST, CHECKPOINT, State, failure, fit
+from veridical.training.task import Task, ask_all, measure, own_threads
+from veridical.training.term import label as objective_label
+from veridical.training.term import objective as read_objective
+from veridical.training.term import ready
+
+SCORES = "scores.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished training run. One that failed (no epoch kept the bound) has neither scores nor a model."""
+
+    folder: Path
+    seed: int
+    scores: Mapping[str, Scores]  # split -> macro_f1, accuracy, auroc, loss, calibration_error; terms, but on train
+    epochs: int  # run
+    best_epoch: int  # kept; 0: none
+    seconds: float
+    cut: Mapping[str, Mapping[str, int]]  # split -> texts that were too long, and the tokens they lost
+    failed: str = ""  # why nothing was kept
+
+
+def train(
+    data: str | Dataset,
+    model: str = "minilm",
+    *,
+    objective: str = "cross_entropy",
+    bound: str | None = None,
+    seed: int = 0,
+    config: TrainConfig | None = None,
+    limit: int | None = None,
+    out: str | Path | None = None,
+    save_steps: int = 200,
+    progress: bool | None = None,
+) -> Run:
+    """Train a classifier, or go on with a run that was interrupted; a finished run is returned at once.
+
+    `model` is an encoder or classifier to start from (`minilm`, `minilm:layers=3`, a folder, a hub id) or
+    `bilstm`; without `config` it is trained with its own defaults. `bound` holds a term below a value
+    (`explanation=0.035+0.031`: constrained.py); such a run may fail, which `Run.failed` says. The run goes to the
+    folder `out`, or to `runs/<data>/<model>/<objective>-seed0-<hash>`. Killed at any moment, the same call resumes
+    it to the same result; a checkpoint is written after every epoch and every `save_steps` steps. Under
+    `accelerate launch` the processes share every batch.
+    """
+    config = config or defaults(model, bound)
+    chosen, bounds = constrain(read_objective(objective), bound)
+    if save_steps < 1:
+        raise InputError(f"save_steps is {save_steps}; it must be at least 1.")
+    dataset = _dataset(data, limit)
+    _check(dataset, config, bounded=bool(bounds))
+    name = objective_label(chosen)
+    about = {"name": dataset.name, "limit": limit, "hash": _fingerprint(dataset)}
+    spec = {"data": about, "model": model, "objective": name, "seed": seed, "train": config}
+    if bounds:
+        spec["bound"] = bound_label(bounds)
+        name = f"{name}-{spec['bound']}"
+    named = store.run_folder("runs", data=dataset.name, model=model, objective=name, seed=seed, spec=spec)
+    folder = named if out is None else Path(out)
+    store.claim(folder, spec)
+    accelerator = Accelerator(cpu=not torch.accelerator.is_available())  # else processes would not meet on CPUs
+    accelerator.wait_for_everyone()  # all have looked at the folder before one of them writes to it
+    done = (folder / SCORES).exists()
+    if accelerator.is_main_process:
+        store.clean(folder)
+        if done:  # killed just before these would have been removed
+            _drop_checkpoints(folder)
+    if done:
+        return read_run(folder)
+    threads = _threads(folder, config)
+    with own_threads(threads, accelerator.device):
+        clf = create(model, dataset, seed=seed)
+        clf.model.to(accelerator.device)
+        held = {split: examples for split, examples in dataset.splits.items() if examples}
+        encoded = {split: clf.encode(examples) for split, examples in held.items()}
+        gold = {
+            split: targets(examples, dataset.labels, dataset.multilabel)
+            for split, examples in held.items()
+            if all(e.label is not None for e in examples)
+        }
+        terms = ready(chosen, clf, encoded["train"], gold["train"])
+        task = Task(clf, terms, bounds, config, seed, encoded, gold, folder, save_steps, accelerator)
+        if accelerator.is_main_process:  # only now: a model or term that is refused has claimed no folder
+            _begin(folder, spec, accelerator, threads, seed)
+        _finish(task, fit(task, progress))
+    return read_run(folder)
+
+
+def train_seeds(
+    data: str | Dataset,
+    model: str = "minilm",
+    *,
+    seeds: Sequence[int],
+    out: str | Path | None = None,
+    **same: Any,
+) -> list[Run]:
+    """The same training for several seeds, a run folder each: with `out`, its subfolders seed0, seed1, ..."""
+    folders = {seed: None if out is None else Path(out) / f"seed{seed}" for seed in seeds}
+    return [train(data, model, seed=seed, out=folder, **same) for seed, folder in folders.items()]
+
+
+def read_run(folder: str | Path) -> Run:
+    """The record of a finished run."""
+    folder = Path(folder)
+    if not (folder / SCORES).exists():
+        raise InputError(f"{folder} is not a finished run (it has no {SCORES}); train it to its end first.")
+    spec, held = store.read_json(folder / "spec.json"), store.read_json(folder / SCORES)
+    kept = {key: held[key] for key in ("scores", "epochs", "best_epoch", "seconds", "cut")}
+    return Run(folder=folder, seed=spec["seed"], failed=held.get("failed", ""), **kept)
+
+
+def _begin(folder: Path, spec: Any, accelerator: Accelerator, threads: int, seed: int) -> None:
+    if not (folder / "spec.json").exists():
+        store.write_json(folder / "spec.json", spec)
+    if not (folder / "stamp.json").exists():
+        device, processes = str(accelerator.device), accelerator.num_processes
+        facts = store.stamp(threads=threads, device=device, processes=processes, seed=seed)
+        store.write_json(folder / "stamp.json", facts)
+
+
+def _finish(task: Task, state: State) -> None:
+    """Write what a finished run holds, `scores.json` last, and drop what only resuming needed."""
+    record = {
+        "scores": _keep(task, state) if state.eligible else {},
+        "epochs": state.epoch,
+        "best_epoch": state.best_epoch if state.eligible else 0,
+        "steps": state.step,
+        "seconds": state.seconds,
+        "cut": task.cut,
+        "labels": task.clf.labels,
+        "calibration_bins": BINS,
+    }
+    if task.accelerator.is_main_process:
+        if not state.eligible:
+            record["failed"] = failure(task)
+        store.write_json(task.folder / SCORES, record)
+        _drop_checkpoints(task.folder)
+    task.accelerator.wait_for_everyone()
+
+
+def _keep(task: Task, state: State) -> dict[str, Scores]:
+    """Write the model and its predictions; returns the scores of every split that has labels."""
+    answers: dict[str, Answers] = {}
+    scores: dict[str, Scores] = {}
+    for split in task.encoded:
+        if split == "train" or split not in task.gold:  # what the terms are on train, the log says
+            answers[split] = ask_all(task, split)
+            if split in task.gold:
+                scores[split] = score(answers[split], task.gold[split], task.clf.kind)
+        else:
+            answers[split], scores[split] = measure(task, split, state.epoch)
+    if task.accelerator.is_main_process:
+        with store.replacing(task.folder / "model") as temporary:
+            task.clf.save(temporary)
+        found = [(split, e.example) for split, all_found in task.encoded.items() for e in all_found]
+        store.write_parquet(
+            task.folder / "predictions.parquet",
+            {
+                "id": [example.id for _, example in found],
+                "split": [split for split, _ in found],
+                "label": [example.label for _, example in found],
+                "probabilities": [row for each in answers.values() for row in each.probabilities.tolist()],
+            },
+        )
+    return scores
+
+
+def _drop_checkpoints(folder: Path) -> None:
+    for name in (CHECKPOINT, BEST):
+        store.remove(folder / name)
+
+
+def _dataset(data: str | Dataset, limit: int | None) -> Dataset:
+    if isinstance(data, str):
+        return load_data(data, limit=limit)
+    if limit is not None:
+        raise InputError(f"limit={limit} applies to data that is loaded by name; give the Dataset fewer examples.")
+    return data
+
+
+def _threads(folder: Path, config: TrainConfig) -> int:
+    """What the settings say, else what the run was begun with, else what torch would take."""
+    if config.threads is not None:
+        return config.threads
+    stamp = folder / "stamp.json"
+    return store.read_json(stamp)["threads"] if stamp.exists() else torch.get_num_threads()
+
+
+def _fingerprint(dataset: Dataset) -> str:
+    rows = {
+        split: [(e.id, e.text, e.label, e.context, e.rationale) for e in examples]
+        for split, examples in dataset.splits.items()
+    }
+    return store.stable_hash([dataset.labels, dataset.multilabel, rows])
+
+
+def _check(dataset: Dataset, config: TrainConfig, *, bounded: bool) -> None:
+    if not dataset.splits.get("train"):
+        raise InputError(
+            f"{dataset.name} has no train split (has {', '.join(dataset.splits) or 'none'}); use other data."
+        )
+    if bounded and config.select == "last":
+        raise InputError("Under a bound the kept epoch is chosen on dev; set select=loss, not last.")
+    needed = ["train"] if config.select == "last" else ["train", "dev"]
+    if not dataset.splits.get(needed[-1]):
+        raise InputError(
+            f"{dataset.name} has no dev split to choose the best epoch by {config.select}; add one, "
+            "or set select=last to keep the last epoch."
+        )
+    for split, examples in dataset.splits.items():
+        for example in examples:
+            _check_label(dataset, split, example, required=split in needed)
+
+
+def _check_label(dataset: Dataset, split: str, example: Example, *, required: bool) -> None:
+    where = f"Example {example.id!r} of the {split} split of {dataset.name}"
+    if example.label is None:
+        if required:
+            raise InputError(f"{where} has no label; label it or leave it out.")
+        return
+    if isinstance(example.label, tuple) is not dataset.multilabel:
+        kind = "a tuple of class indices" if dataset.multilabel else "one class index"
+        raise InputError(f"{where} has label {example.label!r}; this data needs {kind}.")
+    for index in example.label if isinstance(example.label, tuple) else (example.label,):
+        if not 0 <= index < len(dataset.labels):
+            raise InputError(
+                f"{where} has label {index}, outside the {len(dataset.labels)} labels the model learns "
+                f"(0 to {len(dataset.labels) - 1}: {', '.join(dataset.labels[:10])}); mend one or the other."
+            )

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+import veridical
+from tiny import tiny
+from toy import toy
+from veridical.attribution import methods as all_methods
+from veridical.audits.audit import Corpus, _oracles, supported
+from veridical.cli import app as cli
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.records import Dataset, Example
+from veridical.data import load_data
+from veridical.model.classifier import Classifier
+
+WORDS = "the film was not good and bad plot acting really very boring unbelievable book story end".split()
+
+
+def dataset(name: str, start: int, n: int) -> Dataset:
+    texts = [" ".join(WORDS[(i * k) % len(WORDS)] for k in range(1, 5 + i % 5)) for i in range(start, start + 3 * n)]
+    rows = [Example(f"{name}-{i}", f"{text} {i}", label=i % 3, rationale=((0, 3),)) for i, text in enumerate(texts)]
+    labels = ("LABEL_0", "LABEL_1", "LABEL_2")
+    return Dataset(name, labels, {"train": tuple(rows[: 2 * n]), "test": tuple(rows[2 * n :])})
+
+
+HOME = dataset("home", 0, 12)
+AWAY = Dataset("away", HOME.labels, {"test": (*dataset("away", 50, 6).splits["test"], HOME.splits["train"][0])})
+HOW = {"methods": ["attention", "gradient", "random"], "metrics": ["sufficiency", "corr", "auc", "agreement"]}
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return Classifier(*tiny("bert"), name="tiny")
+
+
+@pytest.fixture(scope="module")
+def made(clf, tmp_path_factory):
+    return veridical.audit(clf, HOME, ood=[AWAY], out=tmp_path_factory.mktemp("audit"), progress=False, **HOW)
+
+
+def test_everything_is_written_and_says_the_same(made):
+    folder = made.folder
+    assert {"spec.json", "stamp.json", "scores.parquet", "summary.json", "examples.json", "report.html"} <= {
+        path.name for path in folder.iterdir()
+    }
+    assert store.read_json(folder / "summary.json") == json.loads(json.dumps(made.summary))
+    assert made.verdict in made.page.read_text() or "12 texts" in made.page.read_text()
+    assert (folder / "tables" / "cells.csv").read_text().startswith("corpus,")
+    corpora = {c["name"]: c for c in made.summary["corpora"]}
+    assert corpora["home"]["role"] == "in"
+    assert corpora["away"]["role"] == "ood"
+    assert corpora["home"]["accuracy"] is not None
+
+
+def test_texts_of_the_training_data_are_dropped_and_counted(made):
+    away = next(c for c in made.summary["corpora"] if c["name"] == "away")
+    assert away["dropped"] == 1
+    assert away["texts"] == len(AWAY.splits["test"]) - 1
+
+
+def test_the_same_call_does_nothing_again_and_another_model_is_refused(clf, made):
+    before = clf.forwards
+    again = veridical.audit(clf, HOME, ood=[AWAY], out=made.folder, progress=False, **HOW)
+    asked = clf.forwards - before
+    assert asked < 100  # facts about the corpora only
+    assert again.summary["cells"] == made.summary["cells"]
+    other = Classifier(*tiny("bert", seed=1), name="tiny")
+    with pytest.raises(InputError, match="hash"):
+        veridical.audit(other, HOME, ood=[AWAY], out=made.folder, progress=False, **HOW)
+
+
+def test_a_method_that_cannot_work_is_left_out_with_its_reason(clf, tmp_path):
+    """Input x gradient says of a scale-free model that it has nothing to say; the page passes it on."""
+    free = Classifier(*tiny("deberta"), name="free")
+    found = veridical.audit(
+        free,
+        HOME,
+        out=tmp_path,
+        limit=4,
+        methods=["input_x_gradient", "random"],
+        metrics=["sufficiency"],
+        progress=False,
+    )
+    assert any("rounding noise" in note for note in found.summary["left_out"])
+
+
+def test_a_metric_that_repeats_a_method_has_no_say(clf, tmp_path):
+    found = veridical.audit(
+        clf, HOME, out=tmp_path, methods=["occlusion", "random"], metrics=["sufficiency", "corr"], progress=False
+    )
+    weights = found.summary["verdicts"][0]["weights"]
+    assert "corr" not in weights
+    assert any("no say" in note for note in found.summary["verdicts"][0]["notes"])
+
+
+def test_raw_sufficiency_is_read_the_other_way_round(clf, tmp_path):
+    found = veridical.audit(
+        clf,
+        HOME,
+        out=tmp_path,
+        methods=["random"],
+        metrics=["sufficiency:raw=true", "comprehensiveness"],
+        progress=False,
+    )
+    assert {m["name"]: m["better"] for m in found.summary["metrics"]} == {
+        "sufficiency:raw=true": "lower",
+        "comprehensiveness": "higher",
+    }
+
+
+def test_planted_data_ranks_the_truth_too(tmp_path):
+    run = veridical.train("planted:size=120", "bilstm", out=tmp_path / "run", progress=False)
+    found = veridical.audit(
+        run.folder,
+        "planted:size=120",
+        out=tmp_path / "audit",
+        limit=12,
+        methods=["input_x_gradient", "random"],
+        metrics=["sufficiency", "truth"],
+        progress=False,
+    )
+    assert found.summary["truth"]
+    assert "oracle" not in [row["method"] for row in found.summary["ranking"]]
+
+
+def test_the_verbs(clf, tmp_path):
+    clf.save(tmp_path / "model")
+    data = tmp_path / "data"
+    data.mkdir()
+    for split, rows in HOME.splits.items():
+        lines = [json.dumps({"id": e.id, "text": e.text, "label": e.label, "rationale": [[0, 3]]}) for e in rows]
+        (data / f"{split}.jsonl").write_text("\n".join(lines))
+    run = CliRunner().invoke
+    common = ["--data", str(data), "--limit", "4", "--method", "attention,random"]
+    out = str(tmp_path / "audit")
+    result = run(cli.app, ["audit", str(tmp_path / "model"), *common, "--metric", "sufficiency", "--out", out])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip().splitlines()[-1].endswith("report.html")
+    (tmp_path / "audit" / "report.html").unlink()
+    assert run(cli.app, ["report", out]).exit_code == 0
+    assert (tmp_path / "audit" / "report.html").exists()
+    result = run(cli.app, ["compare", out, "--format", "csv"])
+    assert result.exit_code == 0, result.output
+    assert "sufficiency" in result.stdout
+    scores = str(tmp_path / "scores")
+    result = run(cli.app, ["evaluate", str(tmp_path / "model"), *common, "--metric", "sufficiency", "--out", scores])
+    assert result.exit_code == 0, result.output
+    assert "sufficiency" in result.stdout
+    for bad, said in (
+        (["report", str(tmp_path)], "summary.json"),
+        (
+            ["audit", str(tmp_path / "model"), *common, "--metric", "sufficency", "--out", out],
+            "Did you mean 'sufficiency'",
+        ),
+        (["evaluate", str(tmp_path / "model"), "--data", str(data), "--limit", "0", "--out", scores], "limit is 0"),
+    ):
+        result = run(cli.app, bad)
+        assert result.exit_code == 2
+        assert said in result.stderr
+
+
+def test_a_method_that_breaks_down_does_not_take_the_others_with_it(clf, tmp_path, monkeypatch):
+    def broken(*args, **options):
+        raise RuntimeError("sizes 5 and 10 do not match\nat some place")
+
+    entry = all_methods["rollout"]
+    monkeypatch.setitem(all_methods._entries, "rollout", replace(entry, run=broken))
+    works, left_out = supported(clf, toy().splits["test"][0], "attention,rollout", "predicted")
+    assert works == ["attention"]
+    assert left_out == [
+        "rollout is left out: on this model it breaks down (RuntimeError: sizes 5 and 10 do not match)."
+    ]
+
+
+def test_oracles_explain_the_class_that_is_asked_for(tmp_path):
+    data = load_data("planted:size=30", limit=4)
+    clf = Classifier(*tiny("bert", num_labels=2))
+    corpus = Corpus(data.name, "in", data.splits["test"], 0)
+    for target in (0, 1):
+        assert {row.target for row in _oracles(clf, corpus, target)} == {target}
+    assert [row.target for row in _oracles(clf, corpus, "gold")][:4] == [e.label for e in corpus.examples]
+
+
+def test_a_model_and_data_of_other_kinds_are_audited_without_what_does_not_fit(tmp_path):
+    many = Classifier(*tiny("bert", problem_type="multi_label_classification", num_labels=2))
+    data = toy(12, 4, 6)
+    found = veridical.audit(
+        many, data, out=tmp_path / "a", methods="gradient,random", metrics="sufficiency", progress=False
+    )
+    assert found.summary["corpora"][0]["accuracy"] is not None
+    one = Classifier(*tiny("bert", num_labels=2))
+    several = toy(12, 4, 6, multilabel=True)
+    with pytest.warns(UserWarning, match="several labels"):
+        found = veridical.audit(
+            one, several, out=tmp_path / "b", methods="gradient,random", metrics="sufficiency", progress=False
+        )
+    assert found.summary["corpora"][0]["accuracy"] is None

@@ -1,0 +1,163 @@
+"""Tables over runs: seeds of one model gathered, models tested against each other, three ways to print."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from veridical.audits.compare import compare, model_name, to_csv, to_latex, to_text
+from veridical.core import store
+from veridical.core.errors import InputError
+from veridical.core.seed import generator
+
+
+def run(folder, model, *, shift=0.0, texts=30, settings=None, seed=0, undefined=0):
+    """A folder such as an audit writes, with one faithfulness metric and one agreement."""
+    draw = generator("run", model, seed)
+    rows = []
+    for text in range(texts):
+        for method, strength in (("integrated_gradients", 0.3), ("random", 0.0)):
+            value = None if text < undefined else float(strength + shift + 0.2 * draw.random())
+            rows.append(("home", f"t{text}", method, "", "sufficiency", value))
+            rows.append(("home", f"t{text}", method, "permutation", "sufficiency", 9.0))
+        rows.append(("home", f"t{text}", "integrated_gradients ~ random", "", "agreement", 0.1))
+    names = ("corpus", "example", "method", "control", "metric", "value")
+    store.write_parquet(folder / "scores.parquet", dict(zip(names, zip(*rows, strict=True), strict=True)))
+    summary = {
+        "model": {"name": model},
+        "settings": {"by": "delete", "seed": seed, **(settings or {})},
+        "corpora": [{"name": "home", "role": "in", "macro_f1": 0.8 + shift, "accuracy": None}],
+        "methods": [{"name": "integrated_gradients"}, {"name": "random"}],
+        "metrics": [
+            {"name": "sufficiency", "kind": "faithfulness", "better": "higher"},
+            {"name": "agreement", "kind": "agreement", "better": "higher"},
+        ],
+        "ranking": [{"corpus": "home", "method": "integrated_gradients", "mean_rank": 1.2}],
+    }
+    store.write_json(folder / "summary.json", summary)
+    return folder
+
+
+def only(rows, **wanted):
+    [row] = [row for row in rows if all(getattr(row, key) == value for key, value in wanted.items())]
+    return row
+
+
+def test_model_names_without_their_seed():
+    assert model_name("runs/x/minilm/plain-seed3-7f2c91ab/model") == "runs/x/minilm/plain"
+    assert model_name("runs/x/minilm/plain-seed12-7f2c91ab") == "runs/x/minilm/plain"
+    assert model_name("a-seed1") == "a"
+    assert model_name("runs/mine/seed0") == model_name("runs/mine/seed11/model") == "runs/mine"
+    assert model_name("seed3") == "seed3"
+    assert model_name("org/seed-model") == "org/seed-model"
+
+
+def test_one_run_has_intervals_over_its_texts(tmp_path):
+    table = compare([run(tmp_path / "a", "bert", undefined=2)])
+    assert table.models == ("bert",)
+    assert table.tests == ()
+    entry = only(table.entries, metric="sufficiency", method="integrated_gradients")
+    assert (entry.unit, entry.n, entry.undefined) == ("texts", 28, 2)
+    assert entry.low < entry.mean < entry.high
+    assert 0.3 < entry.mean < 0.5  # controls are not among the values
+    assert not [e for e in table.entries if e.metric == "agreement"]
+    whole = only(table.entries, metric="macro_f1")
+    assert (whole.method, whole.mean, whole.low, whole.values) == ("", 0.8, None, (0.8,))
+    assert only(table.entries, metric="mean rank").mean == 1.2
+    text = to_text(table)
+    assert f"{entry.mean:.3f} [{entry.low:.3f}, {entry.high:.3f}], 2 undefined" in text
+    assert "home: mean rank (lower is better)" in text
+    assert "home: sufficiency\n" in text
+
+
+def test_seeds_are_gathered_and_need_five_for_an_interval(tmp_path):
+    few = [run(tmp_path / f"f{i}", f"m-seed{i}", seed=i) for i in range(3)]
+    entry = only(compare(few).entries, metric="sufficiency", method="random")
+    assert (entry.model, entry.unit, entry.n, len(entry.values)) == ("m", "seeds", 3, 3)
+    assert entry.low is entry.high is None
+    assert f"({entry.values[0]:.3f} {entry.values[1]:.3f} {entry.values[2]:.3f})" in to_text(compare(few))
+    many = few + [run(tmp_path / f"f{i}", f"m-seed{i}", seed=i) for i in range(3, 6)]
+    entry = only(compare(many).entries, metric="sufficiency", method="random")
+    assert entry.low < entry.mean < entry.high
+    assert entry.mean == pytest.approx(np.mean(entry.values))
+
+
+def test_models_are_compared_over_seeds(tmp_path):
+    folders = [run(tmp_path / f"a{i}", f"a-seed{i}", seed=i) for i in range(5)]
+    folders += [run(tmp_path / f"b{i}", f"b-seed{i}", seed=i, shift=0.2) for i in range(5)]
+    table = compare(folders)
+    test = only(table.tests, metric="sufficiency", method="random")
+    a, b = (only(table.entries, metric="sufficiency", method="random", model=m).values for m in ("a", "b"))
+    assert (test.unit, test.n, test.p_paired) == ("seeds", (5, 5), None)
+    assert test.p_rank_sum == pytest.approx(stats.mannwhitneyu(a, b).pvalue)
+    assert test.p_t == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    assert test.p_holm == pytest.approx(2 * test.p_rank_sum)  # two methods
+    assert test.effect == -1.0
+    assert test.difference == pytest.approx(np.mean(a) - np.mean(b))
+    assert only(table.tests, metric="macro_f1").difference == pytest.approx(-0.2)
+
+
+def test_single_runs_are_compared_over_texts(tmp_path):
+    table = compare([run(tmp_path / "a", "a"), run(tmp_path / "b", "b", shift=0.5)])
+    test = only(table.tests, metric="sufficiency", method="random")
+    assert (test.unit, test.n) == ("texts", (30, 30))
+    assert test.p_paired < 0.001
+    assert test.p_holm < 0.001
+    text = to_text(table)
+    assert "* differs from a" in text
+    line = next(line for line in text.splitlines() if line.strip().startswith("random"))
+    assert line.endswith("*")
+    assert line.count("*") == 1
+
+
+def test_what_does_not_compare_is_noted(tmp_path):
+    first = run(tmp_path / "a", "a")
+    other = run(tmp_path / "b", "b", texts=20, settings={"by": "mask"}, seed=4)
+    notes = compare([first, other]).notes
+    assert notes == (
+        "by is 'delete' in a and 'mask' in b: their figures may not compare.",
+        "a and b rest on different texts of home.",
+        "No explanations are stored in a, b: how alike models explain is not said for what is there.",
+    )
+    assert notes[0] in to_text(compare([first, other]))
+
+
+def test_csv_holds_every_figure_and_test(tmp_path):
+    table = compare([run(tmp_path / "a", "a"), run(tmp_path / "b", "b", shift=0.5)])
+    rows = list(csv.DictReader(io.StringIO(to_csv(table))))
+    assert len(rows) == len(table.entries)
+    row = next(r for r in rows if (r["model"], r["metric"], r["method"]) == ("b", "sufficiency", "random"))
+    entry = only(table.entries, model="b", metric="sufficiency", method="random")
+    assert (float(row["mean"]), float(row["low"])) == (entry.mean, entry.low)
+    assert row["better"] == "higher"
+    assert next(r for r in rows if r["metric"] == "mean rank")["better"] == "lower"
+    assert float(row["difference_to_first"]) == pytest.approx(0.5, abs=0.1)
+    assert float(row["effect_to_first"]) == 1.0
+    first = next(r for r in rows if (r["model"], r["metric"], r["method"]) == ("a", "sufficiency", "random"))
+    assert first["p_holm_to_first"] == ""
+
+
+def test_latex_is_escaped_and_balanced(tmp_path):
+    table = compare([run(tmp_path / "a", "org/a_model"), run(tmp_path / "b", "b", shift=0.5)])
+    text = to_latex(table)
+    assert r"org/a\_model" in text
+    assert r"integrated\_gradients" in text
+    assert "$^*$" in text
+    for name in ("table", "tabular"):
+        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert all(line.count(" & ") == 3 for line in lines)
+
+
+def test_mistakes_are_explained(tmp_path):
+    with pytest.raises(InputError, match="nothing to compare"):
+        compare([])
+    with pytest.raises(InputError, match=r"has no summary.json; name a folder that `veridical audit` wrote"):
+        compare([tmp_path])
+    store.write_json(tmp_path / "summary.json", {})
+    with pytest.raises(InputError, match=r"has no scores.parquet"):
+        compare([tmp_path])

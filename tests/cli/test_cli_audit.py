@@ -1,0 +1,124 @@
+"""The verbs that measure, as a user types them: which random explanations, and several audits side by side."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+from toy import small_model, toy
+from veridical.audits.compare import compare
+from veridical.cli.app import app
+from veridical.core import store
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with two models, and the arguments that audit one of them."""
+    folder = tmp_path_factory.mktemp("place")
+    for name in ("one", "two"):
+        small_model(folder / name, initializer_range=0.3 if name == "one" else 0.5)
+    (folder / "data").mkdir()
+    rows = [json.dumps({"id": e.id, "text": e.text, "label": e.label}) for e in toy().splits["test"]]
+    (folder / "data" / "test.jsonl").write_text("\n".join(rows))
+    same = ["--data", str(folder / "data"), "--limit", "6", "--method", "attention,gradient", "--metric", "sufficiency"]
+    return folder, same
+
+
+def controls(folder) -> set[str]:
+    return set(store.read_parquet(folder / "scores.parquet").column("control").to_pylist())
+
+
+def test_the_random_explanations_can_be_chosen(place):
+    folder, same = place
+    for given, expected in (([], {"", "permutation"}), (["--control", "gaussian,permutation"], None)):
+        out = folder / f"one-{len(given)}"
+        result = CliRunner().invoke(app, ["audit", str(folder / "one"), *same, *given, "--out", str(out)])
+        assert result.exit_code == 0, result.output
+        assert controls(out) == (expected or {"", "permutation", "gaussian"})
+    result = CliRunner().invoke(app, ["audit", "one", *same, "--control", "uniform", "--out", "nowhere"])
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "--control is 'uniform'; it must be permutation, gaussian, or both with a comma."
+
+
+def test_two_audits_side_by_side(place):
+    folder, same = place
+    for name in ("one", "two"):
+        out = ["--out", str(folder / f"audit-{name}")]
+        assert CliRunner().invoke(app, ["audit", str(folder / name), *same, *out]).exit_code == 0
+    audits = [str(folder / "audit-one"), str(folder / "audit-two")]
+    for style, expected in (
+        ("text", "data: how alike models explain: "),
+        ("csv", "tau between models"),
+        ("latex", "how alike models explain the same texts"),
+    ):
+        result = CliRunner().invoke(app, ["compare", *audits, "--format", style])
+        assert result.exit_code == 0, result.output
+        assert expected in result.stdout
+
+
+def test_what_is_undefined_is_counted_and_pairs_have_rows(place):
+    folder, same = place
+    asked = [
+        "evaluate",
+        str(folder / "one"),
+        *same[:-1],
+        "agreement,auc,decision_flip",
+        "--out",
+        str(folder / "scored"),
+    ]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    assert "attention ~ gradient" in result.stdout
+    assert "decision_flip" in result.stdout
+    none = CliRunner().invoke(app, [*asked[:2], *same[:4], "--method", ",", "--out", str(folder / "none")])
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "no method" in none.stderr
+
+
+def test_explanations_of_a_whole_split_serve_a_sample_of_it(place):
+    folder, same = place
+    rows = [
+        json.dumps({"id": e.id, "text": e.text, "method": "theirs", "scores": [1.0] * len(e.text.split())})
+        for e in toy().splits["test"]
+    ]
+    (folder / "theirs.jsonl").write_text("\n".join(rows))
+    asked = ["evaluate", str(folder / "one"), *same, "--explanations", str(folder / "theirs.jsonl"), "--out"]
+    result = CliRunner().invoke(app, [*asked, str(folder / "sampled")])
+    assert result.exit_code == 0, result.output
+    assert f"{len(rows) - 6} explanations of texts that were not drawn are left out" in result.stderr
+    assert "theirs" in result.stdout
+    (folder / "theirs.jsonl").write_text(rows[0].replace(toy().splits["test"][0].id, "nobody"))
+    result = CliRunner().invoke(app, [*asked, str(folder / "strange")])
+    assert result.exit_code == 2
+    assert "no example with id 'nobody'" in result.stderr
+
+
+def test_gaussian_draws_are_not_called_shuffled(place):
+    folder, same = place
+    out = folder / "gaussian"
+    asked = ["audit", str(folder / "one"), *same, "--control", "gaussian", "--out", str(out)]
+    assert CliRunner().invoke(app, asked).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert "Gaussian draws" in page
+    assert "shuffled" not in re.sub(r"(?s)<script.*?</script>", "", page)
+
+
+def test_other_texts_under_the_same_ids_are_not_paired(place, tmp_path):
+    folder, same = place
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        texts = [f"{e.text} {name}" for e in toy().splits["test"]]
+        rows = [
+            json.dumps({"text": text, "label": e.label}) for text, e in zip(texts, toy().splits["test"], strict=True)
+        ]
+        (tmp_path / name / "test.jsonl").write_text("\n".join(rows))
+        asked = ["--data", str(tmp_path / name / "test.jsonl"), *same[2:], "--out", str(tmp_path / f"audit-{name}")]
+        assert (
+            CliRunner().invoke(app, ["audit", str(folder / ("one" if name == "a" else "two")), *asked]).exit_code == 0
+        )
+    found = compare([tmp_path / "audit-a", tmp_path / "audit-b"])
+    assert any("different texts" in note for note in found.notes)
+    assert all(test.p_paired is None for test in found.tests)

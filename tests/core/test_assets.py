@@ -1,0 +1,202 @@
+"""Assets: fetched by real pip from a folder that stands in for an index, checked, unpacked, never run."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from veridical.core import assets
+from veridical.core.assets import Asset, fetch_asset
+from veridical.core.errors import InputError
+
+
+def wheel(folder: Path, members: dict[str, bytes]) -> Path:
+    """A valid wheel `tinyasset-1.0`, as an index would serve it."""
+    info = "tinyasset-1.0.dist-info"
+    files = {
+        **members,
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: tinyasset\nVersion: 1.0\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    lines = [
+        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
+        for name, data in files.items()
+    ]
+    files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""]).encode()
+    path = folder / "tinyasset-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def tarball(path: Path, members: dict[str, bytes], links: dict[str, str] | None = None) -> Path:
+    with tarfile.open(path, "w:gz") as tar:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+        for name, target in (links or {}).items():
+            info = tarfile.TarInfo(name)
+            info.type, info.linkname = tarfile.SYMTYPE, target
+            tar.addfile(info)
+    return path
+
+
+def pinned(archive: Path, members: dict[str, str]) -> Asset:
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    return Asset("tiny", "tinyasset", "1.0", digest, archive.suffix == ".whl", members, "a test")
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip takes for all there is."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    return folder
+
+
+@pytest.fixture
+def tiny(index: Path) -> Asset:
+    code = b"raise SystemExit('a wheel was run')\n"
+    return pinned(
+        wheel(index, {"tinyasset/__init__.py": code, "tinyasset/data.txt": b"kept"}),
+        {"d": "tinyasset/data.txt"},
+    )
+
+
+def given(monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
+    """As if pip had downloaded this archive."""
+    monkeypatch.setattr(assets, "_download", lambda asset, scratch: archive)
+
+
+def test_pip_fetches_once_and_only_the_listed_members_are_kept(tiny: Asset, tmp_path: Path, monkeypatch) -> None:
+    folder = fetch_asset(tiny, tmp_path / "cache")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"d": b"kept"}
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [tiny.folder]  # nothing left over
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("fetched twice"))
+    assert fetch_asset(tiny, tmp_path / "cache") == folder
+
+
+def test_a_wrong_hash_is_refused_by_pip_and_by_us(tiny: Asset, index: Path, tmp_path: Path, monkeypatch) -> None:
+    wrong = replace(tiny, sha256="0" * 64)
+    with pytest.raises(InputError, match="does not have the pinned sha256 0000"):
+        fetch_asset(wrong, tmp_path / "cache")
+    given(monkeypatch, next(index.iterdir()))
+    with pytest.raises(InputError, match="does not have the pinned sha256 0000"):
+        fetch_asset(wrong, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_without_an_index_the_error_names_the_generated_data(index: Path, tmp_path: Path) -> None:
+    asset = Asset("tiny", "tinyasset", "1.0", "0" * 64, True, {}, "")
+    with pytest.raises(InputError, match=r"could not fetch tinyasset==1.0.*No matching.*index settings.*`planted`"):
+        fetch_asset(asset, tmp_path / "cache")
+
+
+def test_pip_missing_and_a_disk_full_under_pip(tiny: Asset, tmp_path: Path, monkeypatch) -> None:
+    def saying(text: str):
+        return lambda *a, **k: subprocess.CompletedProcess(a, 1, "", text)
+
+    monkeypatch.setattr(subprocess, "run", saying(f"{sys.executable}: No module named pip\n"))
+    with pytest.raises(InputError, match=r"needs pip.*ensurepip"):
+        fetch_asset(tiny, tmp_path / "cache")
+    monkeypatch.setattr(subprocess, "run", saying("ERROR: Could not install: [Errno 28] No space left on device\n"))
+    with pytest.raises(InputError, match=r"disk is full.*VERIDICAL_CACHE"):
+        fetch_asset(tiny, tmp_path / "cache")
+
+
+def test_a_disk_full_while_unpacking_leaves_nothing(tiny: Asset, index: Path, tmp_path: Path, monkeypatch) -> None:
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    given(monkeypatch, next(index.iterdir()))
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    with pytest.raises(InputError, match="disk is full"):
+        fetch_asset(tiny, tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_named(tiny: Asset, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot be kept in .*file.*VERIDICAL_CACHE"):
+        fetch_asset(tiny, tmp_path / "file" / "assets")
+
+
+def test_a_tar_inside_a_tar_is_entered_and_hostile_paths_go_nowhere(tmp_path: Path, monkeypatch) -> None:
+    inner = tarball(tmp_path / "inner.tar.gz", {"deep/a.txt": b"a", "../../escaped.txt": b"!"})
+    archive = tarball(
+        tmp_path / "tinyasset-1.0.tar.gz",
+        {"t/inner.tar.gz": inner.read_bytes(), "/absolute.txt": b"!", "t/b.txt": b"b"},
+    )
+    given(monkeypatch, archive)
+    asset = pinned(archive, {"a.txt": "t/inner.tar.gz!deep/a.txt", "b.txt": "t/b.txt", "c": "/absolute.txt"})
+    folder = fetch_asset(asset, tmp_path / "cache")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+        "a.txt": b"a",
+        "b.txt": b"b",
+        "c": b"!",
+    }
+    assert not list(tmp_path.rglob("escaped.txt"))
+    with pytest.raises(ValueError, match="not a plain name"):
+        fetch_asset(replace(asset, name="other", members={"../x": "t/b.txt"}), tmp_path / "cache")
+
+
+def test_links_are_refused(tmp_path: Path, monkeypatch) -> None:
+    archive = tarball(tmp_path / "tinyasset-1.0.tar.gz", {"t/b.txt": b"b"}, {"t/link": "/etc/passwd"})
+    given(monkeypatch, archive)
+    with pytest.raises(ValueError, match="not a regular file"):
+        fetch_asset(pinned(archive, {"link": "t/link"}), tmp_path / "cache")
+
+
+def test_many_fetching_at_once_all_end_well(tiny: Asset, index: Path, tmp_path: Path, monkeypatch) -> None:
+    archive, all_here = next(index.iterdir()), Barrier(4, timeout=30)
+
+    def download(asset: Asset, scratch: Path) -> Path:
+        all_here.wait()  # nobody has the target yet, so that all of them unpack and rename
+        return archive
+
+    monkeypatch.setattr(assets, "_download", download)
+    with ThreadPoolExecutor(4) as pool:
+        folders = list(pool.map(lambda _: fetch_asset(tiny, tmp_path / "cache"), range(4)))
+    assert set(folders) == {tmp_path / "cache" / tiny.folder}
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [tiny.folder]
+    assert (folders[0] / "d").read_bytes() == b"kept"
+
+
+def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("VERIDICAL_CACHE", str(tmp_path / "here"))
+    assert assets.cache_root() == tmp_path / "here"
+    monkeypatch.delenv("VERIDICAL_CACHE")
+    assert assets.cache_root().name == "veridical"
+
+
+def test_an_unknown_asset_and_the_pins() -> None:
+    with pytest.raises(InputError, match=r"no asset 'minilmm'.*'minilm'"):
+        assets.fetch("minilmm")
+    for name, asset in assets.ASSETS.items():
+        assert name == asset.name
+        assert len(asset.sha256) == 64
+        assert all(Path(keep).name == keep for keep in asset.members)
+
+
+@pytest.mark.asset
+def test_the_corpora_are_really_there() -> None:
+    folder = assets.fetch("vader")
+    assert {path.name for path in folder.iterdir()} == set(assets.ASSETS["vader"].members)
+    assert len((folder / "vader_lexicon.txt").read_text("utf-8").splitlines()) > 7000

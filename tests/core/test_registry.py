@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from veridical.attribution import methods
+from veridical.core.errors import InputError
+from veridical.core.registry import read, resolve
+
+
+def sample(
+    x,
+    *,
+    steps: int = 50,
+    rate: float = 1e-3,
+    rule: Literal["left", "right"] = "left",
+    deep: bool = False,
+    ratios: tuple[float, ...] = (0.1, 0.5),
+    seed: int | None = None,
+):
+    """A function with every kind of option."""
+
+
+def test_options_are_read_by_their_annotation():
+    found = resolve(sample, {"steps": "1e2", "rate": "0.5", "rule": "right", "deep": "yes", "ratios": "0.1+0.2"}, "it")
+    assert found == {"steps": 100, "rate": 0.5, "rule": "right", "deep": True, "ratios": (0.1, 0.2), "seed": None}
+    assert resolve(sample, {"seed": "none"}, "it")["seed"] is None
+    assert resolve(sample, {"seed": "7"}, "it")["seed"] == 7
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"stepz": 3}, "Did you mean 'steps'"),
+        ({"steps": "2.5"}, "whole number"),
+        ({"steps": "inf"}, "whole number"),
+        ({"steps": "many"}, "must be a number"),
+        ({"rate": "nan"}, "must be a number"),
+        ({"rule": "middle"}, "allowed: left, right"),
+        ({"deep": "perhaps"}, "allowed: true, false"),
+    ],
+)
+def test_a_wrong_option_is_named_with_what_is_allowed(given, message):
+    with pytest.raises(InputError, match=message):
+        resolve(sample, given, "it")
+
+
+def test_a_spec_gives_back_itself():
+    for spec in (
+        "attention",
+        "integrated_gradients:steps=20:rule=right",
+        "occlusion:by=mask",
+        "gradient:over=vocabulary",
+    ):
+        assert methods.choose(spec).label == spec
+    assert methods.choose("integrated_gradients:steps=50").label == "integrated_gradients"
+    assert [c.label for c in methods.choose_all("attention, random:seed=3,")] == ["attention", "random:seed=3"]
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(InputError, match="Did you mean 'integrated_gradients'"):
+        methods.choose("integrated_gradient")
+    with pytest.raises(InputError, match="takes no options"):
+        methods.choose("attention:heads=3")
+    with pytest.raises(InputError, match="is not option=value"):
+        methods.choose("random:seed")
+
+
+def test_an_annotation_that_no_option_can_have_is_a_programming_error():
+    with pytest.raises(TypeError):
+        read("x", dict, "it")

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from veridical.core import store
+from veridical.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Point:
+    x: int
+    y: tuple[float, ...]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+def interrupted(path: Path) -> None:
+    with store.replacing(path) as temporary:
+        temporary.write_text("half")
+        assert temporary.parent == path.parent  # a rename across file systems would be a copy
+        raise KeyboardInterrupt
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path):
+    path = tmp_path / "deep" / "file.txt"
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path)
+    assert names(tmp_path) == ["deep"]
+    store.write_text(path, "old")
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(path)
+    assert path.read_text() == "old"
+    store.write_text(path, "new")
+    assert path.read_text() == "new"
+    assert names(tmp_path) == ["deep", "file.txt"]
+
+
+def test_a_folder_takes_the_place_of_a_folder(tmp_path: Path):
+    for content in ("a", "b"):
+        with store.replacing(tmp_path / "model") as temporary:
+            temporary.mkdir()
+            (temporary / content).write_text(content)
+    assert names(tmp_path) == ["b", "model"]
+
+
+def test_leftovers_of_a_killed_writer_are_cleaned(tmp_path: Path):
+    (tmp_path / f"{store.TEMPORARY}12-model").mkdir()
+    (tmp_path / f"{store.TEMPORARY}12-model" / "weights").write_text("half")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / f"{store.TEMPORARY}34-part-0000.parquet").write_text("half")
+    (tmp_path / "kept").write_text("whole")
+    store.clean(tmp_path)
+    assert names(tmp_path) == ["kept", "parts"]
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    with pytest.raises(InputError, match=r"x\.json cannot be written \(No space left on device\); make room"):
+        store.write_json(tmp_path / "x.json", {})
+    assert names(tmp_path) == []
+
+
+def test_a_file_where_a_folder_should_be_is_one_sentence(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be written"):
+        store.write_json(tmp_path / "file" / "x.json", {})
+
+
+def test_formats_come_back(tmp_path: Path):
+    store.write_json(tmp_path / "a.json", {"p": Point(1, (0.5,)), "n": np.float32(0.25), "path": Path("x/y")})
+    assert store.read_json(tmp_path / "a.json") == {"p": {"x": 1, "y": [0.5]}, "n": 0.25, "path": "x/y"}
+    store.write_jsonl(tmp_path / "a.jsonl", [{"a": "é"}, [1]])
+    assert store.read_jsonl(tmp_path / "a.jsonl") == [{"a": "é"}, [1]]
+    store.write_parquet(tmp_path / "k=v" / "a.parquet", {"id": ["a", "b"], "scores": [[1.0], []]})
+    assert store.read_parquet(tmp_path / "k=v" / "a.parquet").to_pydict() == {
+        "id": ["a", "b"],
+        "scores": [[1.0], []],
+    }
+
+
+@pytest.mark.parametrize("read", [store.read_json, store.read_parquet])
+def test_unreadable_files_name_themselves_and_the_remedy(tmp_path: Path, read):
+    (tmp_path / "bad").write_text("{")
+    with pytest.raises(InputError, match=r"bad cannot be read .* delete it to have it made again"):
+        read(tmp_path / "bad")
+
+
+def test_not_a_number_is_never_stored(tmp_path: Path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        store.write_json(tmp_path / "a.json", float("nan"))
+    assert names(tmp_path) == []
+
+
+def test_a_log_survives_a_torn_line_and_is_cut_where_asked(tmp_path: Path):
+    path = tmp_path / "train.jsonl"
+    log = store.Log(path)
+    for i in range(5):
+        log.append({"step": i})
+    log.close()
+    with open(path, "ab") as file:
+        file.write(b'{"step": 5, "lo')  # killed in the middle of a write
+    assert [row["step"] for row in store.read_jsonl(path)] == [0, 1, 2, 3, 4]
+    again = store.Log(path, keep=3)
+    again.append({"step": "new"})
+    assert again.count == 4
+    again.close()
+    assert [row["step"] for row in store.read_jsonl(path)] == [0, 1, 2, "new"]
+    with pytest.raises(InputError, match="holds 4 whole lines, but 9 were written"):
+        store.Log(path, keep=9)
+
+
+@given(count=st.integers(0, 300), size=st.integers(1, 70))
+def test_parts_cover_the_examples_once_in_order(count: int, size: int):
+    found = store.parts("folder", count, size)
+    assert [i for part in found for i in range(part.start, part.stop)] == list(range(count))
+    assert all(part.stop - part.start == size for part in found[:-1])
+    assert len({part.path for part in found}) == len(found)
+
+
+def test_parts_are_done_when_their_file_exists_and_read_in_order(tmp_path: Path):
+    found = store.parts(tmp_path / "p", 5, 2)
+    for part in reversed(found):
+        assert not part.done
+        store.write_parquet(part.path, {"i": list(range(part.start, part.stop))})
+        assert part.done
+    assert store.read_parts(tmp_path / "p").to_pydict() == {"i": [0, 1, 2, 3, 4]}
+    with pytest.raises(InputError, match="holds no parts"):
+        store.read_parts(tmp_path / "none")
+
+
+def test_the_hash_depends_on_the_value_alone():
+    # Written down, so that a change of the hash, which would orphan every run folder, is noticed.
+    assert store.stable_hash({"b": Point(1, (0.1, 2.0)), "a": None}) == "ea6171b4"
+    assert store.stable_hash({"a": None, "b": {"y": [0.1, 2.0], "x": 1}}) == "ea6171b4"
+    assert store.stable_hash({"a": None, "b": {"y": [0.1, 2.0], "x": 2}}) != "ea6171b4"
+    with pytest.raises(TypeError, match="object has no plain form"):
+        store.stable_hash(object())
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+
+
+@given(st.recursive(LEAVES, lambda v: st.lists(v) | st.dictionaries(st.text(max_size=3), v), max_leaves=8))
+def test_the_hash_survives_a_trip_through_json(value: object):
+    assert store.stable_hash(json.loads(json.dumps(value))) == store.stable_hash(value)
+
+
+def test_run_folders_are_readable_and_stay_below_their_root(tmp_path: Path):
+    spec = {"seed": 3}
+    folder = store.run_folder(
+        "runs", data="hutto/movies", model="minilm:layers=3", objective="a:weight=0.1,b", seed=3, spec=spec
+    )
+    assert folder == Path("runs/hutto-movies/minilm-layers=3") / f"a-weight=0.1-b-seed3-{store.stable_hash(spec)}"
+    (tmp_path / "my model").mkdir()
+    assert store.slug(str(tmp_path / "my model")) == "my-model"
+    assert store.slug("../../etc") == "etc"
+    assert store.slug("?!") == "unnamed"
+    assert len(store.slug("long" * 200)) == 80
+
+
+def test_a_folder_belongs_to_one_spec(tmp_path: Path):
+    spec = {"seed": 1, "train": {"lr": 0.1, "batch": 8}}
+    store.claim(tmp_path / "new", spec)
+    store.write_json(tmp_path / "run" / "spec.json", spec)
+    store.claim(tmp_path / "run", spec)
+    other = {"seed": 1, "train": {"lr": 0.2, "batch": 8}}
+    with pytest.raises(InputError, match=r"train\.lr is 0\.1 there and 0\.2 now; choose another --out") as caught:
+        store.claim(tmp_path / "run", other)
+    assert "batch" not in str(caught.value)
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_text("")
+    with pytest.raises(InputError, match=r"not a run folder but holds 'cat\.jpg'"):
+        store.claim(tmp_path / "photos", spec)
+
+
+def test_a_folder_claimed_by_another_process_in_that_moment_is_compared(tmp_path: Path, monkeypatch):
+    real = Path.iterdir
+
+    def claimed_meanwhile(folder: Path):
+        store.write_json(folder / "spec.json", {"seed": 1})
+        return real(folder)
+
+    monkeypatch.setattr(Path, "iterdir", claimed_meanwhile)
+    store.claim(tmp_path, {"seed": 1})
+    (tmp_path / "spec.json").unlink()
+    with pytest.raises(InputError, match="seed is 1 there and 2 now"):
+        store.claim(tmp_path, {"seed": 2})
+
+
+def test_the_stamp_names_versions_but_no_host():
+    import platform
+
+    stamp = store.stamp(threads=2, seed=7)
+    assert {"veridical", "torch", "transformers", "python", "platform", "time"} <= set(stamp)
+    assert (stamp["threads"], stamp["seed"]) == (2, 7)
+    assert platform.node() not in {str(value) for value in stamp.values()}
