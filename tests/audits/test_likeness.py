@@ -20,8 +20,8 @@ from scipy.stats import kendalltau
 import veridical
 from tiny import tiny
 from veridical.attribution import methods
-from veridical.audits.likeness import likeness
 from veridical.audits.compare import compare, to_csv, to_latex, to_text
+from veridical.audits.likeness import likeness
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Dataset, Encoded, Example

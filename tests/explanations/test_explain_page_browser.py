@@ -1,17 +1,15 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 import veridical
+from browsing import browse, console
 from tiny import TEXTS, tiny
 from veridical.explanations.page import explain_page
 
-CHROMIUM = shutil.which("chromium")
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 pytestmark = pytest.mark.browser
@@ -29,21 +27,6 @@ def page(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(explain_page(found, model=SCRIPT, data=SCRIPT, target=SCRIPT), encoding="utf-8")
     return path
-
-
-def browse(page: Path, tmp_path: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    if CHROMIUM is None:
-        pytest.skip("chromium is not installed; apt-get install chromium to run the browser tests")
-    command = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"]
-    command += ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--v=0", *flags]
-    done = subprocess.run([*command, page.as_uri()], capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    return done
-
-
-def console(done: subprocess.CompletedProcess[str]) -> list[str]:
-    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
 
 
 def test_the_browser_shows_the_page_without_a_complaint(page, tmp_path):

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 import typer
-import veridical.grid.local
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import toycells
 import veridical.grid.job
+import veridical.grid.local
 from toycells import calls, grid, results
 from veridical.cli import status as cli_status
 from veridical.cli.speech import PlainGroup

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import veridical.grid.ray
 
+import veridical.grid.ray
 from toycells import calls, grid, results
 from veridical.core import store
 from veridical.core.errors import InputError

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 import typer
-from test_explain_page_browser import browse, console
 from typer.testing import CliRunner
 
+from browsing import browse, console
 from guided import guided as marked_data
 from toy import small_model
 from veridical.audits.evaluate import evaluate
