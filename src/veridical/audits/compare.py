@@ -20,8 +20,10 @@ import numpy as np
 from veridical.audits.compare_table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_latex, to_text
 from veridical.audits.likeness import Likeness, Readings, compared, likeness, stored
 from veridical.audits.ranking import CHANCE
+from veridical.audits.record import SUMMARY, AuditSummary, CorpusFacts, read_summary
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.spec import base_name
 from veridical.core.statistics import bca, between, holm, signed_rank
 
 __all__ = [
@@ -39,7 +41,6 @@ __all__ = [
 ]
 
 Key = tuple[str, str, str]  # corpus, metric, method
-WHOLE = ("accuracy", "macro_f1")  # of the model itself: no method, no value per text
 RANK = "mean rank"
 
 
@@ -47,7 +48,7 @@ RANK = "mean rank"
 class _Run:
     folder: Path
     model: str
-    summary: Mapping[str, Any]
+    summary: AuditSummary
     values: Mapping[Key, Mapping[str, float]]  # by text, NaN where undefined
     whole: Mapping[Key, float]  # figures without a value per text
     weights: str | None  # their hash
@@ -62,7 +63,7 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
     keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
     entries = _entries(models, keys, seed)
     agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
-    lower = {RANK} | {m["name"] for run in runs for m in run.summary["metrics"] if m["better"] == "lower"}
+    lower = {RANK} | {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
     notes = (*_notes(runs), *missing)
     return Table(tuple(models), entries, _tests(models, keys), agreements, frozenset(lower), notes)
 
@@ -80,54 +81,64 @@ def model_name(name: str) -> str:
 
 
 def _read(folder: Path) -> _Run:
-    for name in ("summary.json", "scores.parquet"):
+    for name in (SUMMARY, "scores.parquet"):
         if not (folder / name).is_file():
             raise InputError(f"{folder} has no {name}; name a folder that `veridical audit` wrote.")
-    summary = store.read_json(folder / "summary.json")
-    pairs = {m["name"] for m in summary["metrics"] if m["kind"] == "agreement"}
+    summary = read_summary(folder)
+    pairs = {metric.name for metric in summary.metrics if metric.kind == "agreement"}
     columns = store.read_parquet(folder / "scores.parquet").to_pydict()
     names = ("corpus", "metric", "method", "control", "example", "value")
     values: dict[Key, dict[str, float]] = {}
     for corpus, metric, method, control, example, value in zip(*(columns[n] for n in names), strict=True):
         if not control and metric not in pairs:
             values.setdefault((corpus, metric, method), {})[example] = np.nan if value is None else value
-    whole = {(c["name"], m, ""): c[m] for c in summary["corpora"] for m in WHOLE if c.get(m) is not None}
-    whole |= {(r["corpus"], RANK, r["method"]): r["mean_rank"] for r in summary["ranking"]}
+    figures = {(c.name, name, ""): value for c in summary.corpora for name, value in _predicts(c).items()}
+    whole = {key: value for key, value in figures.items() if value is not None}
+    whole |= {(standing.corpus, RANK, standing.method): standing.mean_rank for standing in summary.ranking}
     spec = folder / "spec.json"
     weights = store.read_json(spec)["model"]["hash"] if spec.is_file() else None
-    return _Run(folder, model_name(summary["model"]["name"]), summary, values, whole, weights)
+    return _Run(folder, model_name(summary.model.name), summary, values, whole, weights)
+
+
+def _predicts(corpus: CorpusFacts) -> dict[str, float | None]:
+    """How well the model itself does: figures without a method, and without a value per text."""
+    return {"accuracy": corpus.accuracy, "macro_f1": corpus.macro_f1}
 
 
 def _notes(runs: Sequence[_Run]) -> tuple[str, ...]:
-    """Why figures of these runs may not compare: other settings, or other texts."""
+    """Why figures of these runs may not compare: the same weights, other settings, or other texts."""
     notes = []
     first = runs[0]
-    for one, other in combinations(runs, 2):
-        if one.weights is not None and one.weights == other.weights:
-            notes.append(f"{one.folder.name} and {other.folder.name} are of the same weights: no two models or seeds.")
+    for a, b in combinations(runs, 2):
+        if a.weights is not None and a.weights == b.weights:
+            notes.append(f"{a.folder.name} and {b.folder.name} are of the same weights: no two models or seeds.")
     for run in runs[1:]:
-        mine, other = first.summary["settings"], run.summary["settings"]
-        for key in sorted({*mine, *other} - {"seed"}):
-            if mine.get(key) != other.get(key):
+        ours, theirs = (store.plain(each.summary.settings) for each in (first, run))
+        for key in sorted({*ours} - {"seed"}):
+            if ours[key] != theirs[key]:
                 notes.append(
-                    f"{key} is {mine.get(key)!r} in {first.folder.name} and {other.get(key)!r} in {run.folder.name}: "
+                    f"{key} is {ours[key]!r} in {first.folder.name} and {theirs[key]!r} in {run.folder.name}: "
                     "their figures may not compare."
                 )
         for corpus in dict.fromkeys(key[0] for key in first.values):
-            ours, theirs = (
-                {text for key, own in one.values.items() if key[0] == corpus for text in own} for one in (first, run)
-            )
-            if theirs and (ours != theirs or not _same_texts(first, run, corpus)):
+            ids = _ids(run, corpus)
+            if ids and (ids != _ids(first, corpus) or not _same_texts(first, run, corpus)):
                 notes.append(f"{first.folder.name} and {run.folder.name} rest on different texts of {corpus}.")
     return tuple(notes)
+
+
+def _ids(run: _Run, corpus: str) -> set[str]:
+    """The texts of a corpus that a run has scores of."""
+    return {text for key, by_text in run.values.items() if key[0] == corpus for text in by_text}
 
 
 def _same_texts(a: _Run, b: _Run, corpus: str) -> bool:
     """Whether equal ids mean equal texts: two files of one name may have numbered others alike. (Audits from before
     their texts were hashed are taken at their word.)"""
-    facts = [next((c for c in one.summary["corpora"] if c["name"] == corpus), {}) for one in (a, b)]
-    hashes, sizes = ([own.get(key) for own in facts] for key in ("hash", "texts"))
-    return None in hashes or sizes[0] != sizes[1] or hashes[0] == hashes[1]
+    first, second = (next((c for c in run.summary.corpora if c.name == corpus), None) for run in (a, b))
+    if first is None or second is None or first.hash is None or second.hash is None:
+        return True
+    return first.texts != second.texts or first.hash == second.hash
 
 
 # -- figures ------------------------------------------------------------------------------------------------
@@ -191,7 +202,7 @@ Pair = tuple[_Run, _Run]
 def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[Agreement, ...], tuple[str, ...]]:
     """Every two models, and the seeds of each, on every corpus and method that both have; and what was missing."""
     runs = [run for own in models.values() for run in own]
-    corpora = list(dict.fromkeys(corpus["name"] for run in runs for corpus in run.summary["corpora"]))
+    corpora = list(dict.fromkeys(corpus.name for run in runs for corpus in run.summary.corpora))
     held = {id(run): {corpus: _explanations(run, corpus) for corpus in corpora} for run in runs}
     groups = [(name, name, combinations(own, 2)) for name, own in models.items()]
     groups += [(a, b, product(models[a], models[b])) for a, b in combinations(models, 2)]
@@ -219,9 +230,9 @@ def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[
 
 def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
     """What the audit stored, by method. `random` never looked at the model: its draws agree by their seed."""
-    wanted = {method["name"] for method in run.summary["methods"]}
-    found = stored(run.folder / "corpora" / store.slug(corpus) / "attributions")
-    return {name: own for name, own in found.items() if name in wanted and name.partition(":")[0] != CHANCE}
+    wanted = {method.name for method in run.summary.methods if base_name(method.name) != CHANCE}
+    held = stored(run.folder / "corpora" / store.slug(corpus) / "attributions")
+    return {name: readings for name, readings in held.items() if name in wanted}
 
 
 def _measured(

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from veridical.audits.audit import Corpus
+from veridical.audits.corpora import Corpus
 from veridical.probes.guidance import alike, outlook, tables
 from veridical.probes.guidance.measure import Settings
 from veridical.probes.guidance.reliance import TINY
