@@ -51,11 +51,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Panels:
-    """The panels of every kind of metric."""
+    """The panels of every kind of metric that rates one explanation."""
 
     faithfulness: tuple[Panel, ...]
     plausibility: tuple[Panel, ...]
-    agreement: tuple[Panel, ...]
     shape: tuple[Panel, ...]
     truth: tuple[Panel, ...]
 

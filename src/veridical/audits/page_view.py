@@ -151,7 +151,6 @@ class View:
         return Panels(
             faithfulness=of_kind("faithfulness"),
             plausibility=of_kind("plausibility"),
-            agreement=of_kind("agreement"),
             shape=of_kind("shape"),
             truth=of_kind("truth"),
         )
