@@ -258,15 +258,7 @@ def _test(a: Sequence[_Run], b: Sequence[_Run], key: Key) -> dict[str, Any] | No
     found = between(first, second)
     if found is None:
         return None
-    return {
-        "unit": "seeds" if seeds else "texts",
-        "difference": found.difference,
-        "p_rank_sum": found.p_rank_sum,
-        "p_t": found.p_t,
-        "p_paired": paired,
-        "effect": found.effect,
-        "n": found.n,
-    }
+    return {"unit": "seeds" if seeds else "texts", "p_paired": paired, **asdict(found)}
 
 
 def _per_text(runs: Sequence[_Run], key: Key) -> dict[str, float]:

@@ -54,13 +54,9 @@ def _tests(entries: Sequence[Entry], objectives: Sequence[str]) -> list[Test]:
             a=a,
             b=b,
             unit="seeds",
-            difference=test.difference,
-            p_rank_sum=test.p_rank_sum,
             p_holm=float(p),
-            p_t=test.p_t,
             p_paired=None,
-            effect=test.effect,
-            n=test.n,
+            **asdict(test),
         )
         for (method, a, b, test), p in zip(found, corrected, strict=True)
     ]

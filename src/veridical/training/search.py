@@ -116,7 +116,7 @@ def search(
     best = max(range(len(candidates)), key=lambda i: sign * candidates[i].value)
     made = Search(folder, judge.name, judge.better, len(examples) if judge.metric else 0, tuple(candidates), best)
     store.write_json(folder / f"{store.slug(judge.name)}.json", made)
-    store.write_text(folder / f"{store.slug(judge.name)}.csv", to_csv(made))
+    store.write_text(folder / f"{store.slug(judge.name)}.csv", tables.to_csv(to_rows(made)))
     return made
 
 
@@ -242,7 +242,3 @@ def to_rows(found: Search) -> list[dict[str, Any]]:
         }
         for place, one in enumerate(found.candidates)
     ]
-
-
-def to_csv(found: Search) -> str:
-    return tables.to_csv(to_rows(found))
