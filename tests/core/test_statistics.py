@@ -334,8 +334,9 @@ def test_estimate_is_mean_interval_and_counts():
     assert s.estimate([]) == s.Estimate(None, None, None, 0, 0)
 
 
-def test_intervals_of_samples_of_different_sizes():
-    long, short = generator("intervals").normal(size=9), generator("intervals").normal(size=6)
-    alone = [s.intervals([sample], seed=2)[0] for sample in (long, short)]
-    assert s.intervals([long, short, np.array([1.0]), np.array([])], seed=2) == [*alone, (None, None), (None, None)]
-    assert s.intervals([]) == []
+def test_estimates_of_samples_of_different_sizes():
+    long, short = generator("estimates").normal(size=9), generator("estimates").normal(size=6)
+    samples = [long, short, [1.0, None], []]
+    assert s.estimates(samples, seed=2) == [s.estimate(sample, seed=2) for sample in samples]
+    assert s.estimates(samples)[0].low is not None
+    assert s.estimates([]) == []

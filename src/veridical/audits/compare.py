@@ -9,11 +9,10 @@ models, or two seeds of one, explain the same texts is read from the explanation
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,7 @@ from veridical.audits.record import SUMMARY, AuditSummary, CorpusFacts, read_sum
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.spec import base_name
-from veridical.core.statistics import bca, between, holm, signed_rank
+from veridical.core.statistics import between, estimates, holm, mean, number, signed_rank
 
 __all__ = [
     "Agreement",
@@ -145,53 +144,28 @@ def _same_texts(a: _Run, b: _Run, corpus: str) -> bool:
 
 
 def _entries(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key], seed: int) -> tuple[Entry, ...]:
-    found: list[tuple[Key, str, Unit, np.ndarray, tuple[float, ...], int]] = []
+    rows: list[Entry] = []
+    samples: list[np.ndarray] = []  # of each row, what its mean and interval are of
     for key in keys:
         for model, runs in models.items():
             means = _means(runs, key)
             if not means and not any(key in run.values for run in runs):
                 continue
             texts = [np.array(list(run.values[key].values())) for run in runs if key in run.values]
-            undefined = sum(int(np.isnan(own).sum()) for own in texts)
+            undefined = sum(int(np.isnan(values).sum()) for values in texts)
             unit: Unit = "texts" if len(runs) == 1 and texts else "seeds"
-            sample = texts[0] if unit == "texts" else np.array(means)
-            found.append((key, model, unit, sample, means, undefined))
-    bounds = _intervals([sample for _, _, _, sample, _, _ in found], seed)
+            samples.append(texts[0] if unit == "texts" else np.array(means))
+            rows.append(Entry(*key, model, None, None, None, unit, 0, undefined, means))
     return tuple(
-        Entry(
-            *key,
-            model=model,
-            mean=float(np.mean(means)) if means else None,
-            low=low,
-            high=high,
-            unit=unit,
-            n=int((~np.isnan(sample)).sum()),
-            undefined=undefined,
-            values=means,
-        )
-        for (key, model, unit, sample, means, undefined), (low, high) in zip(found, bounds, strict=True)
+        replace(row, mean=figure.mean, low=figure.low, high=figure.high, n=figure.n)
+        for row, figure in zip(rows, estimates(samples, seed=seed), strict=True)
     )
 
 
 def _means(runs: Sequence[_Run], key: Key) -> tuple[float, ...]:
     """A run's figure each; runs in which it does not exist are left out."""
-    means = []
-    for run in runs:
-        if key in run.whole:
-            means.append(float(run.whole[key]))
-        elif key in run.values:
-            own = np.array(list(run.values[key].values()))
-            if not np.isnan(own).all():
-                means.append(float(np.nanmean(own)))
-    return tuple(means)
-
-
-def _intervals(samples: Sequence[np.ndarray], seed: int) -> list[tuple[float | None, float | None]]:
-    """Intervals of samples of different sizes, in one call: the shorter ones padded with nothing."""
-    longest = max((len(s) for s in samples), default=0)
-    padded = np.array([[*s, *[np.nan] * (longest - len(s))] for s in samples]).reshape(len(samples), longest)
-    low, high = bca(padded, seed=seed) if samples else (np.array([]), np.array([]))
-    return [(None, None) if np.isnan(a) else (float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    figures = [run.whole[key] if key in run.whole else mean(run.values.get(key, {}).values()) for run in runs]
+    return tuple(float(figure) for figure in figures if figure is not None)
 
 
 # -- how alike models explain -------------------------------------------------------------------------------
@@ -201,31 +175,31 @@ Pair = tuple[_Run, _Run]
 
 def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[Agreement, ...], tuple[str, ...]]:
     """Every two models, and the seeds of each, on every corpus and method that both have; and what was missing."""
-    runs = [run for own in models.values() for run in own]
+    runs = [run for of_model in models.values() for run in of_model]
     corpora = list(dict.fromkeys(corpus.name for run in runs for corpus in run.summary.corpora))
     held = {id(run): {corpus: _explanations(run, corpus) for corpus in corpora} for run in runs}
-    groups = [(name, name, combinations(own, 2)) for name, own in models.items()]
+    groups = [(name, name, combinations(of_model, 2)) for name, of_model in models.items()]
     groups += [(a, b, product(models[a], models[b])) for a, b in combinations(models, 2)]
-    found: list[tuple[dict[str, Any], dict[str, float]]] = []
+    rows: list[tuple[Agreement, list[float | None]]] = []
+    for a, b, pairs in groups:
+        pairs = [pair for pair in pairs if pair[0].weights is None or pair[0].weights != pair[1].weights]
+        for corpus in corpora:
+            readings = [(held[id(x)][corpus], held[id(y)][corpus]) for x, y in pairs]
+            for method in dict.fromkeys(name for first, _ in readings for name in first):
+                both = [
+                    (pair, first[method], second[method])
+                    for pair, (first, second) in zip(pairs, readings, strict=True)
+                    if method in first and method in second and first[method].keys() & second[method].keys()
+                ]
+                if both:
+                    rows += _measured((corpus, method, a, b), both)
+    figures = estimates((means for _, means in rows), seed=seed)
+    agreements = tuple(replace(row, **asdict(figure)) for (row, _), figure in zip(rows, figures, strict=True))
     without = [run.folder.name for run in runs if not any(held[id(run)].values())]
     note = (
         f"No explanations are stored in {', '.join(without)}: how alike models explain is not said for what is there."
     )
-    for a, b, pairs in groups:
-        pairs = [pair for pair in pairs if pair[0].weights is None or pair[0].weights != pair[1].weights]
-        for corpus in corpora:
-            own = [(held[id(x)][corpus], held[id(y)][corpus]) for x, y in pairs]
-            for method in dict.fromkeys(name for first, _ in own for name in first):
-                both = [
-                    (pair, first[method], second[method])
-                    for pair, (first, second) in zip(pairs, own, strict=True)
-                    if method in first and method in second and first[method].keys() & second[method].keys()
-                ]
-                if both:
-                    found += _measured({"corpus": corpus, "method": method, "a": a, "b": b}, both)
-    bounds = _intervals([np.array(list(texts.values())) for _, texts in found], seed)
-    made = [Agreement(**row, low=low, high=high) for (row, _), (low, high) in zip(found, bounds, strict=True)]
-    return tuple(made), (note,) if without else ()
+    return agreements, (note,) if without else ()
 
 
 def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
@@ -236,91 +210,76 @@ def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
 
 
 def _measured(
-    key: Mapping[str, str], both: Sequence[tuple[Pair, Readings, Readings]]
-) -> list[tuple[dict[str, Any], dict[str, float]]]:
-    """Each measure's record but for its interval, and its values by text, NaN where there is none."""
-    found = [compared(first, second) for _, first, second in both]
-    if len({one.level for one in found}) > 1:  # one figure is of one kind of unit
-        found = [compared(first, second, level="word") for _, first, second in both]
+    names: tuple[str, str, str, str], both: Sequence[tuple[Pair, Readings, Readings]]
+) -> list[tuple[Agreement, list[float | None]]]:
+    """Each measure's record but for its estimate, and what that is of: every text's mean over the pairs of runs."""
+    likenesses = [compared(first, second) for _, first, second in both]
+    if len({pair.level for pair in likenesses}) > 1:  # one figure is of one kind of unit
+        likenesses = [compared(first, second, level="word") for _, first, second in both]
     rows = []
     for measure in MEASURES:
-        texts: dict[str, list[float]] = {}
-        for one in found:
-            for text, value in zip(one.texts, getattr(one, measure), strict=True):
-                texts.setdefault(text, []).append(np.nan if value is None else value)
-        means = {text: _mean(values) for text, values in texts.items()}
-        there = [value for value in means.values() if not np.isnan(value)]
-        own = [_mean(np.nan if v is None else v for v in getattr(one, measure)) for one in found]
-        row = {
-            **key,
-            "measure": measure,
-            "level": found[0].level,
-            "mean": float(np.mean(there)) if there else None,
-            "n": len(there),
-            "undefined": len(means) - len(there),
-            "values": tuple(None if np.isnan(value) else value for value in own),
-            "runs": tuple((x.folder.name, y.folder.name) for (x, y), _, _ in both),
-            "comparisons": sum(len(one.texts) for one in found),
-            "other_class": sum(one.other_class for one in found),
-        }
-        rows.append((row, means))
+        values = [pair.tau if measure == "tau" else pair.jaccard for pair in likenesses]
+        texts: dict[str, list[float | None]] = {}
+        for pair, by_text in zip(likenesses, values, strict=True):
+            for text, value in zip(pair.texts, by_text, strict=True):
+                texts.setdefault(text, []).append(value)
+        row = Agreement(
+            *names,
+            measure=measure,
+            level=likenesses[0].level,
+            mean=None,
+            low=None,
+            high=None,
+            n=0,
+            undefined=0,
+            values=tuple(map(mean, values)),
+            runs=tuple((x.folder.name, y.folder.name) for (x, y), _, _ in both),
+            comparisons=sum(len(pair.texts) for pair in likenesses),
+            other_class=sum(pair.other_class for pair in likenesses),
+        )
+        rows.append((row, [mean(of_text) for of_text in texts.values()]))
     return rows
-
-
-def _mean(values: Iterable[float]) -> float:
-    """Of those that are there; NaN if none is."""
-    there = [value for value in values if not np.isnan(value)]
-    return float(np.mean(there)) if there else np.nan
 
 
 # -- tests --------------------------------------------------------------------------------------------------
 
 
 def _tests(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key]) -> tuple[Test, ...]:
-    families: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    families: dict[tuple[str, str], list[Test]] = {}  # by corpus and metric
     for key in keys:
         for a, b in combinations(models, 2):
-            found = _test(models[a], models[b], key)
-            if found is not None:
-                families.setdefault(key[:2], []).append({"method": key[2], "a": a, "b": b, **found})
+            test = _test(models, a, b, key)
+            if test is not None:
+                families.setdefault(key[:2], []).append(test)
     return tuple(
-        Test(corpus=corpus, metric=metric, p_holm=float(p), **row)
-        for (corpus, metric), rows in families.items()
-        for row, p in zip(rows, holm([row["p_rank_sum"] for row in rows]), strict=True)
+        replace(test, p_holm=float(p))
+        for family in families.values()
+        for test, p in zip(family, holm([test.p_rank_sum for test in family]), strict=True)
     )
 
 
-def _test(a: Sequence[_Run], b: Sequence[_Run], key: Key) -> dict[str, Any] | None:
-    seeds = len(a) > 1 and len(b) > 1
+def _test(models: Mapping[str, Sequence[_Run]], a: str, b: str, key: Key) -> Test | None:
+    """Two models on one figure, its p not yet corrected; None where one of them has too few values."""
+    seeds = len(models[a]) > 1 and len(models[b]) > 1
     paired = None
     if seeds:
-        first, second = np.array(_means(a, key)), np.array(_means(b, key))
+        first, second = np.array(_means(models[a], key)), np.array(_means(models[b], key))
     else:
-        ours, theirs = _per_text(a, key), _per_text(b, key)
+        ours, theirs = _per_text(models[a], key), _per_text(models[b], key)
         first, second = np.array(list(ours.values())), np.array(list(theirs.values()))
-        alike = all(_same_texts(a[0], other, key[0]) for other in (*a, *b))
+        alike = all(_same_texts(models[a][0], other, key[0]) for other in (*models[a], *models[b]))
         common = [text for text in ours if text in theirs] if alike else []
         if common:
-            test = signed_rank(np.array([ours[text] - theirs[text] for text in common]))
-            paired = float(test.p[0]) if test.n[0] else None
-    found = between(first, second)
-    if found is None:
+            signed = signed_rank(np.array([ours[text] - theirs[text] for text in common]))
+            paired = number(signed.p[0]) if signed.n[0] else None
+    samples = between(first, second)
+    if samples is None:
         return None
-    return {
-        "unit": "seeds" if seeds else "texts",
-        "difference": found.difference,
-        "p_rank_sum": found.p_rank_sum,
-        "p_t": found.p_t,
-        "p_paired": paired,
-        "effect": found.effect,
-        "n": found.n,
-    }
+    return Test(*key, a, b, "seeds" if seeds else "texts", p_holm=np.nan, p_paired=paired, **asdict(samples))
 
 
 def _per_text(runs: Sequence[_Run], key: Key) -> dict[str, float]:
     """Each text's value, its mean over the runs in which it has one; NaN where it has none."""
     texts = dict.fromkeys(text for run in runs for text in run.values.get(key, ()))
-    found = {}
-    for text in texts:
-        found[text] = _mean(run.values[key].get(text, np.nan) for run in runs if key in run.values)
-    return found
+    means = {text: mean(run.values.get(key, {}).get(text) for run in runs) for text in texts}
+    return {text: np.nan if value is None else value for text, value in means.items()}

@@ -52,19 +52,21 @@ def mean(values: Iterable[float | None], *, whole: bool = False) -> float | None
 
 
 def estimate(values: Iterable[float | None], *, seed: int = 0) -> Estimate:
-    held = _array(values)
-    ((low, high),) = intervals([held], seed=seed)
-    undefined = int(np.isnan(held).sum())
-    return Estimate(mean(held), low, high, held.size - undefined, undefined)
+    """Of one sample."""
+    return estimates([values], seed=seed)[0]
 
 
-def intervals(samples: Sequence[np.ndarray], *, seed: int = 0) -> list[tuple[float | None, float | None]]:
-    """The 95% intervals of the means of samples of different sizes, in one call: the shorter are padded with NaN."""
-    longest = max(map(len, samples), default=0)
-    padded = np.full((len(samples), longest), np.nan)
-    for row, sample in zip(padded, samples, strict=True):
+def estimates(samples: Iterable[Iterable[float | None]], *, seed: int = 0) -> list[Estimate]:
+    """Of samples of different sizes, their intervals in one call: the shorter are padded with what does not exist."""
+    held = [_array(sample) for sample in samples]
+    padded = np.full((len(held), max(map(len, held), default=0)), np.nan)
+    for row, sample in zip(padded, held, strict=True):
         row[: len(sample)] = sample
-    return [(number(low), number(high)) for low, high in zip(*bca(padded, seed=seed), strict=True)] if samples else []
+    counts = (~np.isnan(padded)).sum(1)
+    return [
+        Estimate(mean(sample), number(low), number(high), int(n), len(sample) - int(n))
+        for sample, n, low, high in zip(held, counts, *bca(padded, seed=seed), strict=True)
+    ]
 
 
 def _array(values: Iterable[float | None]) -> np.ndarray:

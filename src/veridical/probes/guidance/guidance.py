@@ -22,7 +22,7 @@ from veridical.attribution import methods as all_methods
 from veridical.audits.audit import claim
 from veridical.audits.corpora import Corpus, corpora_of
 from veridical.audits.selection import supported
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
@@ -37,7 +37,7 @@ from veridical.probes.guidance.change import MARGIN
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
 from veridical.probes.guidance.reliance import DRAWS
 from veridical.probes.guidance.runs import Condition, condition
-from veridical.probes.guidance.summary import TABLES, summarise, to_csv
+from veridical.probes.guidance.summary import TABLES, summarise
 from veridical.probes.guidance.verdict import WITNESSES
 
 BASELINE = "baseline"
@@ -160,7 +160,7 @@ def guidance(
     store.write_json(folder / "summary.json", summary)
     for name in TABLES:
         if summary[name]:
-            store.write_text(folder / "tables" / f"{name}.csv", to_csv(summary[name]))
+            store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(summary[name]))
     store.write_text(folder / "report.html", guidance_page(summary))
     return Guidance(folder, summary)
 
