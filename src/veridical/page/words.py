@@ -46,17 +46,17 @@ def said(value: float | None, low: float | None, high: float | None) -> str:
 def short_names(specs: Sequence[str], most: int = 20) -> list[str]:
     """A label for each spec that fits a figure, and no two alike: the bare name where that says which, else the
     name with the option that tells it from its namesakes."""
-    found: list[str] = []
+    names: list[str] = []
     for spec in specs:
         name, *options = spec.split(":")
         namesakes = [other.split(":")[1:] for other in specs if other != spec and other.split(":")[0] == name]
         label = name
         if namesakes and options:
-            own = [option for option in options if all(option not in other for other in namesakes)]
-            telling = own[0] if own else ":".join(options)
+            unshared = [option for option in options if all(option not in other for other in namesakes)]
+            telling = unshared[0] if unshared else ":".join(options)
             room = max(6, most - 2 - len(telling))
             label = f"{name if len(name) <= room + 1 else name[:room] + '…'}:{telling}"
         label = label if len(label) <= most else f"{label[: most - 1]}…"
-        count = sum(other.split(" #")[0] == label for other in found)
-        found.append(f"{label} #{count + 1}" if count else label)
-    return found
+        count = sum(other.split(" #")[0] == label for other in names)
+        names.append(f"{label} #{count + 1}" if count else label)
+    return names
