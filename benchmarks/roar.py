@@ -41,7 +41,16 @@ SAME = ("summary.json", "curves.parquet", "tables/areas.csv", "tables/points.csv
 def command(given: argparse.Namespace, out: Path, workers: int) -> list[str]:
     settings = [f"train.epochs={given.epochs}", "train.patience=none", "train.select=accuracy"]
     return [
-        *(sys.executable, "-m", "veridical", "roar", "--data", f"babi/1:size={given.size}", "--model", "bilstm"),
+        *(
+            sys.executable,
+            "-m",
+            "veridical",
+            "roar",
+            "--data",
+            f"babi/1:size={given.size}",
+            "--model",
+            "bilstm:hidden=128",
+        ),
         *("--method", ",".join(PAPER), "--seeds", str(given.seeds), "--step", str(given.step), "--no-leakage"),
         *(word for one in settings for word in ("--set", one)),
         *("--workers", str(workers), "--out", str(out)),

@@ -556,9 +556,9 @@ def test_splits_are_measured_in_passes_no_wider_than_a_step(
     widths: dict[str, list[int]] = {}
     real = task.run_terms
 
-    def watch(own: Any, split: str, rows: Any) -> Any:
+    def watch(own: Any, split: str, rows: Any, step: int) -> Any:
         widths.setdefault(split, []).append(len(rows))
-        return real(own, split, rows)
+        return real(own, split, rows, step)
 
     monkeypatch.setattr(task, "run_terms", watch)
     config = replace(FAST, epochs=1, batch=4)

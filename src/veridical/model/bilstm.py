@@ -31,18 +31,19 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from veridical.core.errors import InputError
 from veridical.core.records import Example
 from veridical.core.seed import seed_of
+from veridical.model.names import WIDTH
 from veridical.model.vectors import load_vectors
 
 
 class BiLSTMConfig(PreTrainedConfig):
-    """Sizes and token ids; the defaults are those of Recursive ROAR, table 4 (bAbI) and the released code."""
+    """Sizes and token ids."""
 
     model_type = "bilstm-attention"
 
     vocab_size: int = 0
     embedding_size: int = 50
-    hidden_size: int = 128  # per direction
-    attention_size: int = 128
+    hidden_size: int = WIDTH  # per direction
+    attention_size: int = WIDTH
     pair: bool = False
     # From attended text and context to logits. "released", as in the released code:
     # linear(tanh(linear(text) + linear(context))). "paper": linear(text), the "dense layer" of C.1.2.
@@ -268,7 +269,8 @@ def build(
     *,
     pair: bool | None = None,
     embedding: int | None = None,
-    hidden: int = 128,
+    hidden: int = WIDTH,
+    attention: int | None = None,
     vectors: str | None = None,
     vocabulary: int | None = None,
     lowercase: bool = True,
@@ -279,9 +281,10 @@ def build(
     """An untrained model and its tokenizer for these training examples (Recursive ROAR, table 4).
 
     The table's rows: standard normal embeddings of 50 for bAbI (our defaults), pretrained ones of 300
-    elsewhere: give them as `vectors` (see `veridical.model.vectors`), which also sets the width. Words
-    without a vector are drawn standard normal; [PAD] and [MASK] start at 0, and [MASK] is trained. With
-    `pair=None` the examples decide.
+    elsewhere: give them as `vectors` (see `veridical.model.vectors`), which also sets their width. The
+    attention is as wide as the LSTM (`hidden`) unless it has a width of its own. Words without a vector are
+    drawn standard normal; [PAD] and [MASK] start at 0, and [MASK] is trained. With `pair=None` the examples
+    decide.
     """
     if not examples:
         raise InputError("There are no examples to take a vocabulary from; give the training split.")
@@ -303,6 +306,7 @@ def build(
         "vocab_size": len(tokenizer),
         "embedding_size": width,
         "hidden_size": hidden,
+        "attention_size": hidden if attention is None else attention,
         "pair": pair,
         "pad_token_id": tokenizer.pad_token_id,
         "mask_token_id": tokenizer.mask_token_id,

@@ -62,6 +62,14 @@ class Classifier:
             raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
         return encode(self.tokenizer, examples, min(limit or self.limit, self.limit), overlap)
 
+    def read_at_most(self, limit: int) -> None:
+        """Cut texts at so many tokens, now and wherever the saved classifier is loaded: its tokenizer says so."""
+        if limit > self.limit:
+            raise InputError(f"max_length is {limit}, but {self.name} takes {self.limit} tokens at most; lower it.")
+        if self.tokenizer is None:
+            raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
+        self.limit = self.tokenizer.model_max_length = limit
+
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Token ids as the tokenizer writes them."""
         if self.tokenizer is None:

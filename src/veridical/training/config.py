@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from veridical.core.errors import InputError, unknown
 from veridical.core.registry import read
+from veridical.core.store import later
 
 T = TypeVar("T")
 
@@ -45,6 +46,10 @@ class TrainConfig:
     patience: int | None = None  # epochs without a better score before stopping; none: run them all
     budget: int = 8192  # padded tokens in one pass; a larger batch is run in several passes
     threads: int | None = None  # none: as many as torch takes when the run starts
+    max_length: int | None = later(None)  # tokens a text is cut to, special ones included; none: what the model takes
+    betas: tuple[float, float] = later((0.9, 0.999))  # of Adam: decay of the running mean and of the mean square
+    dropout: float | None = later(None)  # everywhere in the model; none: the model's own
+    data_seed: int | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
 
     def __post_init__(self) -> None:
         for key in ("epochs", "batch", "budget"):
@@ -55,6 +60,10 @@ class TrainConfig:
             _insist(0 <= getattr(self, key) < math.inf, key, getattr(self, key), "0 or more")
         _insist(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
         _insist(0 <= self.warmup < 1, "warmup", self.warmup, "a share of the steps, from 0 to below 1")
+        _insist(self.max_length is None or self.max_length >= 1, "max_length", self.max_length, "at least 1, or none")
+        in_range = len(self.betas) == 2 and all(0 <= beta < 1 for beta in self.betas)
+        _insist(in_range, "betas", self.betas, "two numbers from 0 to below 1, like 0.9+0.98")
+        _insist(self.dropout is None or 0 <= self.dropout < 1, "dropout", self.dropout, "from 0 to below 1, or none")
         if self.select == "last" and self.patience is not None:
             raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
 

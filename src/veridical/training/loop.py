@@ -1,7 +1,7 @@
 """The training loop. It stops anywhere and goes on as if it had not, and it runs on any number of processes.
 
 Why a resumed run equals an undisturbed one to the last bit: the order of examples, the learning rate and the
-random numbers of a step are functions of (seed, step), so the checkpoint is weights, optimiser and position, and
+random numbers of a step are functions of (data seed, step), so the checkpoint is weights, optimiser and position, and
 under a bound the multiplier.
 
 Why two processes follow the curve of one: a step's batch is the same whoever computes it. Each process sums
@@ -85,15 +85,16 @@ def fit(task: Task, progress: bool | None = None) -> State:
     lengths = [len(e.ids) for e in task.encoded["train"]]
     title = f"training {store.slug(task.clf.name)}, seed {task.seed}"
     with Report(title, task.steps, done=state.step, progress=progress if main else False) as report:
+        why = "the model takes" if task.config.max_length is None else "of max_length"
         for split, lost in task.cut.items():
             if lost["texts"]:
                 report.say(
                     f"{lost['texts']} of {len(task.encoded[split])} {split} texts are longer than the "
-                    f"{task.clf.limit} tokens the model takes; {lost['tokens']} tokens were cut."
+                    f"{task.clf.limit} tokens {why}; {lost['tokens']} tokens were cut."
                 )
         while not state.over(task):
             epoch = state.epoch + 1
-            batches = order(lengths, task.config.batch, seed=task.seed, epoch=epoch)
+            batches = order(lengths, task.config.batch, seed=task.data_seed, epoch=epoch)
             task.clf.model.train()
             with task.eager():
                 for rows in batches[state.step - state.epoch * task.epoch_steps :]:
@@ -132,7 +133,7 @@ def _step(
 ) -> tuple[State, dict[str, float | None]]:
     """One update from one batch; returns where the run stands then, and what the log says of the step."""
     clf, world, rank = task.clf, task.accelerator.num_processes, task.accelerator.process_index
-    torch.manual_seed(seed_of("step", task.seed, state.step, rank))
+    torch.manual_seed(seed_of("step", task.data_seed, state.step, rank))
     mine, part_of = rows[rank::world], 1.0
     if not mine:  # too few rows for all: this process adds nothing, but touches the same parameters
         mine, part_of = rows[:1], 0.0
@@ -144,7 +145,7 @@ def _step(
     means: dict[str, torch.Tensor] = {}
     optimizer.zero_grad()
     for part in batches_of([len(task.encoded["train"][i].ids) for i in mine], task.config.budget):
-        _, losses, figures = run_terms(task, "train", [mine[i] for i in part])
+        _, losses, figures = run_terms(task, "train", [mine[i] for i in part], state.step)
         parts = {name: loss * shares[name] for name, loss in losses.items()}
         torch.stack([weights[name] * loss for name, loss in parts.items()]).sum().backward()
         parts |= {name: figure * part_of / len(rows) for name, figure in figures.items()}

@@ -14,7 +14,7 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from veridical.core.records import Answers, Encoded
-from veridical.core.seed import seed_of
+from veridical.core.seed import Draw, seed_of
 from veridical.model.accuracy import Scores, score
 from veridical.model.ask import batches_of, predict
 from veridical.model.classifier import Classifier
@@ -41,6 +41,11 @@ class Task:
     accelerator: Accelerator
 
     @property
+    def data_seed(self) -> int:
+        """Of all that is random once the weights are drawn."""
+        return self.seed if self.config.data_seed is None else self.config.data_seed
+
+    @property
     def epoch_steps(self) -> int:
         return math.ceil(len(self.encoded["train"]) / self.config.batch)
 
@@ -60,14 +65,15 @@ class Task:
         }
 
 
-def run_terms(task: Task, split: str, rows: Sequence[int]) -> tuple[torch.Tensor, Sums, Sums]:
-    """One pass over some examples of a split: class logits [B, C], the sum of every term, and the sums of their
-    figures, called `term.figure`."""
+def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[torch.Tensor, Sums, Sums]:
+    """One pass over some examples of a split, at a step: class logits [B, C], the sum of every term, and the sums of
+    their figures, called `term.figure`."""
     needs = {need for one in task.terms for need in one.term.needs}
     batch = task.clf.collate([task.encoded[split][i] for i in rows])
     labels = task.gold[split][list(rows)].to(task.clf.device)
     output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
-    found = {one.name: one.loss(task.clf, batch, output, labels) for one in task.terms}
+    draw = Draw(task.data_seed, step)
+    found = {one.name: one.loss(task.clf, batch, output, labels, draw) for one in task.terms}
     figures = {f"{name}.{key}": value for name, (_, own) in found.items() for key, value in own.items()}
     return output.logits, {name: loss for name, (loss, _) in found.items()}, figures
 
@@ -83,13 +89,13 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
         found = score(answers, gold, task.clf.kind)
         return answers, {**found, "objective": found["loss"]} if task.config.select == "objective" else found
     world, rank = task.accelerator.num_processes, task.accelerator.process_index
-    torch.manual_seed(seed_of("measure", task.seed, epoch, split, rank))
+    torch.manual_seed(seed_of("measure", task.data_seed, epoch, split, rank))
     mine = range(len(encoded))[rank::world]
     logits = np.empty((len(mine), len(task.clf.labels)), dtype=np.float32)
     sums: dict[str, float] = {}
     with task.clf.still(), task.eager():
         for part in _no_wider(batches_of([len(encoded[i].ids) for i in mine], task.config.budget), task.config.batch):
-            logits[part], losses = _values(task, split, [mine[i] for i in part])
+            logits[part], losses = _values(task, split, [mine[i] for i in part], epoch * task.epoch_steps)
             sums |= {name: sums.get(name, 0.0) + value for name, value in losses.items()}
     gathered = [(logits, sums)] if world == 1 else gather_object([(logits, sums)])
     answers = _answers(task, [part for part, _ in gathered], len(encoded))
@@ -111,9 +117,9 @@ def _no_wider(parts: Iterable[Sequence[int]], most: int) -> Iterator[list[int]]:
             yield list(part[start : start + most])
 
 
-def _values(task: Task, split: str, rows: Sequence[int]) -> tuple[np.ndarray, dict[str, float]]:
+def _values(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[np.ndarray, dict[str, float]]:
     """What `run_terms` finds, as numbers: nothing that it differentiated outlives the call."""
-    logits, losses, figures = run_terms(task, split, rows)
+    logits, losses, figures = run_terms(task, split, rows, step)
     return logits.detach().float().cpu().numpy(), {name: float(v.detach()) for name, v in {**losses, **figures}.items()}
 
 

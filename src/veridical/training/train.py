@@ -27,6 +27,7 @@ from veridical.core.records import Answers, Dataset, Example
 from veridical.data import load_data
 from veridical.model.accuracy import BINS, Scores, score, targets
 from veridical.model.load import create
+from veridical.model.names import recorded
 from veridical.training.bound import constrain
 from veridical.training.bound import label as bound_label
 from veridical.training.config import TrainConfig, defaults
@@ -83,7 +84,7 @@ def train(
     _check(dataset, config, bounded=bool(bounds))
     name = objective_label(chosen)
     about = {"name": dataset.name, "limit": limit, "hash": _fingerprint(dataset)}
-    spec = {"data": about, "model": model, "objective": name, "seed": seed, "train": config}
+    spec = {"data": about, "model": recorded(model), "objective": name, "seed": seed, "train": config}
     if bounds:
         spec["bound"] = bound_label(bounds)
         name = f"{name}-{spec['bound']}"
@@ -101,7 +102,7 @@ def train(
         return read_run(folder)
     threads = _threads(folder, config)
     with own_threads(threads, accelerator.device):
-        clf = create(model, dataset, seed=seed)
+        clf = create(model, dataset, seed=seed, max_length=config.max_length, dropout=config.dropout)
         clf.model.to(accelerator.device)
         held = {split: examples for split, examples in dataset.splits.items() if examples}
         encoded = {split: clf.encode(examples) for split, examples in held.items()}

@@ -185,8 +185,8 @@ def test_a_spec_inside_an_option_has_slashes():
 def test_a_figure_that_only_some_passes_have_is_kept(still: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real, passes = task.run_terms, []
 
-    def once(own: Any, split: str, rows: Any) -> Any:
-        logits, losses, figures = real(own, split, rows)
+    def once(own: Any, split: str, rows: Any, step: int) -> Any:
+        logits, losses, figures = real(own, split, rows, step)
         passes.append(split)
         return logits, losses, {**figures, "seen": torch.tensor(10.0)} if passes.count("dev") == 1 else figures
 

@@ -34,7 +34,7 @@ from veridical.model.load import load
 from veridical.probes.guidance.change import MARGIN
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
 from veridical.probes.guidance.reliance import DRAWS
-from veridical.probes.guidance.runs import Condition, condition
+from veridical.probes.guidance.runs import Condition, condition, selection
 from veridical.probes.guidance.summary import TABLES, summarise, to_csv
 from veridical.probes.guidance.verdict import WITNESSES
 
@@ -130,7 +130,8 @@ def guidance(
     corpora: list[Corpus] = []
     runs = [(one, run) for one in conditions for run in one.runs]
     with Report("Measuring", len(runs) * (1 + len(others)), progress=progress) as report:
-        for note in left_out:
+        chosen_by = selection(conditions)
+        for note in filter(None, [*left_out, chosen_by]):
             report.say(note)
         for one, run in runs:
             clf = load(run.folder)
@@ -152,6 +153,7 @@ def guidance(
         "settings": {**settings, "methods": how.methods, "ood_methods": away.methods, "metrics": judges}
         | {"witnesses": [c.label for c in seen], "margin": margin, "draws": draws, "by": by},
         "left_out": left_out,
+        "selection": chosen_by,
         **_stamp(),
     }
     summary = store.plain(summary)  # as the page would read it from the file

@@ -34,6 +34,7 @@ class Condition:
     name: str
     objective: str
     bound: str  # empty: none
+    select: str  # the dev score that chose the epochs that were kept
     runs: tuple[Trained, ...]
     failed: tuple[int, ...]  # seeds of which nothing was kept, because no epoch kept the bound
 
@@ -76,7 +77,9 @@ def condition(name: str, sources: Sequence[str | Path]) -> Condition:
     """The runs in these folders, each a run's or one that holds runs as seed0, seed1, ..."""
     folders = [folder for source in sources for folder in _runs_in(Path(source))]
     specs = [store.read_json(folder / "spec.json") for folder in folders]
-    kinds = {(spec["objective"], spec.get("bound", ""), spec["model"]) for spec in specs}
+    kinds = {
+        (spec["objective"], spec.get("bound", ""), spec["model"], f"select={spec['train']['select']}") for spec in specs
+    }
     if len(kinds) > 1:
         said = " and ".join(sorted(" ".join(filter(None, kind)) for kind in kinds)[:2])
         raise InputError(f"The runs of {name!r} were not trained alike ({said}); give every condition its own name.")
@@ -92,7 +95,22 @@ def condition(name: str, sources: Sequence[str | Path]) -> Condition:
             runs.append(Trained(folder, run.seed, run.scores.get("dev", {})))
     if not runs:
         raise InputError(f"Every run of {name!r} failed: no epoch kept its bound; raise the bound, or train on.")
-    return Condition(name, specs[0]["objective"], specs[0].get("bound", ""), tuple(runs), tuple(failed))
+    first = specs[0]
+    return Condition(
+        name, first["objective"], first.get("bound", ""), first["train"]["select"], tuple(runs), tuple(failed)
+    )
+
+
+def selection(conditions: Sequence[Condition]) -> str:
+    """What has to be said of how epochs were chosen; empty where all conditions had one rule."""
+    rules = {one.name: one.select for one in conditions}
+    if len(set(rules.values())) == 1:
+        return ""
+    listed = ", ".join(f"{name} by {rule}" for name, rule in rules.items())
+    return (
+        f"The epochs that were kept were chosen by different scores on dev ({listed}), so conditions differ in that "
+        "too; train all of them with --set train.select=loss."
+    )
 
 
 def _runs_in(folder: Path) -> list[Path]:

@@ -100,7 +100,13 @@ def summarise(
         "headline": headline(spoken),
         "verdicts": verdicts,
         "conditions": [
-            {"name": one.name, "objective": one.objective, "bound": one.bound, "guides": one.guides}
+            {
+                "name": one.name,
+                "objective": one.objective,
+                "bound": one.bound,
+                "guides": one.guides,
+                "select": one.select,
+            }
             | {"setting": one.setting, "seeds": [run.seed for run in one.runs], "failed": one.failed}
             for one in conditions
         ],

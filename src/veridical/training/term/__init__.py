@@ -16,6 +16,8 @@ prepare       a function `(clf, encoded, labels, *, options) -> anything`, calle
               split's encodings and gold labels; it must be deterministic, for a resumed run calls it again. What
               it returns is handed to the term and to `size` as `prepared`: a parameter *before* the star, for
               those after it are options.
+draws         it draws random numbers, and is handed the step as `draw` (a `Draw`), a parameter before the star: seeds
+              from it are anew in every step and the same for a step done again, whatever the batch or process.
 size          a function `(encoded, labels, *, options) -> number`, by whose total over the examples of the global
               batch the sum is divided instead of their number (tokens, say). Where it is 0 in total the term adds
               nothing to the loss, and its value is none in the log.
@@ -40,6 +42,7 @@ import torch
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded, Output
 from veridical.core.registry import Choice, Registry, options_of, read
+from veridical.core.seed import Draw
 
 if TYPE_CHECKING:
     from veridical.model.classifier import Classifier
@@ -60,6 +63,7 @@ class Term:
     second_order: bool = False
     prepare: Callable[..., Any] | None = None
     size: Callable[..., float] | None = None
+    draws: bool = False
 
     @property
     def eager(self) -> bool:
@@ -77,11 +81,12 @@ def term(
     second_order: bool = False,
     prepare: Callable[..., Any] | None = None,
     size: Callable[..., float] | None = None,
+    draws: bool = False,
 ) -> Callable[..., Callable]:
     """Register the decorated function as a loss term."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        terms.add(Term(name, function, frozenset(needs), second_order, prepare, size))
+        terms.add(Term(name, function, frozenset(needs), second_order, prepare, size, draws))
         return function
 
     return register
@@ -156,9 +161,12 @@ class Ready:
     def name(self) -> str:
         return self.term.name
 
-    def loss(self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor) -> tuple[torch.Tensor, Figures]:
+    def loss(
+        self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor, draw: Draw | None = None
+    ) -> tuple[torch.Tensor, Figures]:
         """The sum over the batch, and the sums of the term's figures."""
-        found = self.term.run(clf, batch, output, labels, **self._prepared, **self.options)
+        drawn = {"draw": draw or Draw()} if self.term.draws else {}
+        found = self.term.run(clf, batch, output, labels, **self._prepared, **drawn, **self.options)
         return found if isinstance(found, tuple) else (found, {})
 
     def size(self, encoded: Sequence[Encoded], labels: torch.Tensor) -> float:
