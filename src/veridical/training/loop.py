@@ -30,7 +30,7 @@ from veridical.model.accuracy import BETTER
 from veridical.model.ask import batches_of
 from veridical.training.bound import SLACK, Multiplier, climb
 from veridical.training.rate import make_optimizer, order, rate, set_rate
-from veridical.training.task import Task, measure, run_terms
+from veridical.training.task import Task, measure, run_terms, seed_torch
 
 CHECKPOINT, BEST, LOG = "checkpoint.pt", "best.safetensors", "train.jsonl"
 
@@ -133,7 +133,7 @@ def _step(
 ) -> tuple[State, dict[str, float | None]]:
     """One update from one batch; returns where the run stands then, and what the log says of the step."""
     clf, world, rank = task.clf, task.accelerator.num_processes, task.accelerator.process_index
-    torch.manual_seed(seed_of("step", task.data_seed, state.step, rank))
+    seed_torch(seed_of("step", task.data_seed, state.step, rank), clf.device)
     mine, part_of = rows[rank::world], 1.0
     if not mine:  # too few rows for all: this process adds nothing, but touches the same parameters
         mine, part_of = rows[:1], 0.0
@@ -158,7 +158,7 @@ def _step(
     named = dict(zip(means, summed.tolist(), strict=True))
     loss = sum(weight * named[name] for name, weight in weights.items())
     loss -= sum(held[bound.term] * bound.train for bound in task.bounds if sizes[bound.term])
-    norm = float(torch.nn.utils.clip_grad_norm_(parameters, task.config.clip or math.inf))
+    norm = _clipped(parameters, task.config.clip)
     if not math.isfinite(loss) or not math.isfinite(norm):
         raise InputError(
             f"Training broke down at step {state.step + 1}: the loss is {loss}, the norm of its gradient {norm}; "
@@ -176,6 +176,14 @@ def _step(
     row |= {f"{name}.multiplier": value for name, value in held.items()}
     row |= {"norm": norm, **{f"{part}_lr": value for part, value in rates.items()}}
     return dataclasses.replace(state, step=state.step + 1, multipliers=multipliers), row
+
+
+def _clipped(parameters: Sequence[torch.nn.Parameter], largest: float | None) -> float:
+    """The norm of all gradients together, which are then scaled down to `largest` if there is one."""
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if largest is not None:
+        torch.nn.utils.clip_grads_with_norm_(parameters, largest, norm)
+    return float(norm)
 
 
 def _add_up(accelerator: Accelerator, parameters: Sequence[torch.nn.Parameter]) -> None:
