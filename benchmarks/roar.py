@@ -31,7 +31,7 @@ from veridical.model.ask import batches_of
 from veridical.retraining.roar.experiment import SPLITS, Bench, bench
 from veridical.retraining.roar.point import SAVE_STEPS
 from veridical.retraining.roar.roar import PAPER
-from veridical.training.loop import CHECKPOINT, LOG
+from veridical.training.journal import CHECKPOINT, LOG
 from veridical.training.rate import make_optimizer, order
 
 OVERHEAD = 1.3

@@ -170,7 +170,7 @@ def test_a_run_without_an_eligible_epoch_fails_and_keeps_nothing(
 def test_patience_is_halved_and_counted_anew_at_the_first_eligible_epoch(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from veridical.training import loop
+    from veridical.training import selection
 
     dev = [(1.0, 9.0), (2.0, 9.0), (3.0, 9.0), (4.0, 0.1), (5.0, 0.1), (3.9, 9.0), (6.0, 0.1)]  # loss, explanation
 
@@ -180,7 +180,7 @@ def test_patience_is_halved_and_counted_anew_at_the_first_eligible_epoch(
 
     config = replace(CONFIG, epochs=9, patience=4)
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "measure", told)
+        patch.setattr(selection, "measure", told)
         run = train(guided(), model, bound="explanation=1", config=config, out=tmp_path / "run", progress=False)
         # Not stopped by its worsening loss before epoch 4; from there on two epochs without a better eligible one.
         assert (run.epochs, run.best_epoch) == (6, 4)

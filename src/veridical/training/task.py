@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,11 @@ from veridical.model.ask import batches_of, predict
 from veridical.model.classifier import Classifier
 from veridical.training.bound import Bound
 from veridical.training.config import TrainConfig
-from veridical.training.term import Ready
+from veridical.training.term import BASE, Objective, Ready, objective, ready
 
 Sums = dict[str, torch.Tensor]
+
+SAVE_STEPS = 200  # between two checkpoints inside an epoch
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Task:
         return self.epoch_steps * self.config.epochs
 
     def eager(self) -> AbstractContextManager[None]:
-        return self.clf.eager() if any(one.term.eager for one in self.terms) else nullcontext()
+        return self.clf.eager() if any(ready.term.eager for ready in self.terms) else nullcontext()
 
     @property
     def cut(self) -> dict[str, dict[str, int]]:
@@ -63,6 +65,35 @@ class Task:
             split: {"texts": sum(e.cut > 0 for e in found), "tokens": sum(e.cut for e in found)}
             for split, found in self.encoded.items()
         }
+
+    def notes(self) -> Iterator[str]:
+        """What was cut, in a sentence per split: never in silence."""
+        why = "the model takes" if self.config.max_length is None else "of max_length"
+        for split, lost in self.cut.items():
+            if lost["texts"]:
+                yield (
+                    f"{lost['texts']} of {len(self.encoded[split])} {split} texts are longer than the "
+                    f"{self.clf.limit} tokens {why}; {lost['tokens']} tokens were cut."
+                )
+
+
+def prepare(
+    clf: Classifier,
+    encoded: Mapping[str, list[Encoded]],
+    gold: Mapping[str, torch.Tensor],
+    *,
+    config: TrainConfig,
+    seed: int,
+    folder: Path,
+    chosen: Objective | None = None,
+    bounds: tuple[Bound, ...] = (),
+    save_steps: int = SAVE_STEPS,
+    accelerator: Accelerator | None = None,
+) -> Task:
+    """A task on these texts: without an objective of cross-entropy alone, its terms prepared on the train split."""
+    terms = ready(chosen or objective(BASE), clf, encoded["train"], gold["train"])
+    accelerator = accelerator or Accelerator(cpu=clf.device.type == "cpu")
+    return Task(clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator)
 
 
 def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[torch.Tensor, Sums, Sums]:
