@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 from dataclasses import replace
 
@@ -55,6 +57,17 @@ def test_everything_is_written_and_says_the_same(made):
     assert corpora["home"]["role"] == "in"
     assert corpora["away"]["role"] == "ood"
     assert corpora["home"]["accuracy"] is not None
+
+
+def test_the_tables_have_every_column_of_every_row_and_unix_lines(made):
+    summary = store.read_json(made.folder / "summary.json")
+    for path in (made.folder / "tables").iterdir():
+        content = path.read_bytes()
+        assert b"\r" not in content, path.name
+        rows = list(csv.DictReader(io.StringIO(content.decode(), newline="")))
+        assert len(rows) == len(summary[path.stem])
+        plain = {key for row in summary[path.stem] for key, value in row.items() if not isinstance(value, dict)}
+        assert plain <= rows[0].keys(), path.name
 
 
 def test_texts_of_the_training_data_are_dropped_and_counted(made):

@@ -299,3 +299,40 @@ def test_a_metric_is_not_proven_by_a_few_large_gains():
     assert row["value"] == pytest.approx(0.55)
     assert row["p_holm"] < 0.05
     assert (row["diagnostic"], row["weight"]) == (False, 0.0)
+
+
+# -- means --------------------------------------------------------------------------------------------------
+
+
+def test_mean_leaves_out_what_does_not_exist():
+    assert s.mean([1, None, 4.0, math.nan]) == 2.5
+    assert s.mean(value for value in (1.0, 2.0)) == 1.5
+    assert s.mean(np.array([[1.0, np.nan], [3.0, 5.0]])) == 3.0
+    assert s.mean([]) is s.mean([None, math.nan]) is None
+
+
+def test_mean_of_the_whole_needs_every_value():
+    assert s.mean([1.0, 2.0], whole=True) == 1.5
+    assert s.mean([1.0, None], whole=True) is s.mean([1.0, math.nan], whole=True) is s.mean([], whole=True) is None
+
+
+def test_number_has_no_nan():
+    assert s.number(math.nan) is s.number(np.float64("nan")) is s.number(None) is None
+    assert type(s.number(np.float32(0.5))) is float
+    assert s.number(0) == 0.0
+
+
+def test_estimate_is_mean_interval_and_counts():
+    values = [0.1, 0.2, None, 0.4, 0.8, 0.9]
+    (low,), (high,) = s.bca(np.array([0.1, 0.2, 0.4, 0.8, 0.9]), seed=4)
+    assert s.estimate(values, seed=4) == s.Estimate(pytest.approx(0.48), low, high, 5, 1)
+    assert s.estimate([0.5, None]) == s.Estimate(0.5, None, None, 1, 1)
+    assert s.estimate([]) == s.Estimate(None, None, None, 0, 0)
+
+
+def test_estimates_of_samples_of_different_sizes():
+    long, short = generator("estimates").normal(size=9), generator("estimates").normal(size=6)
+    samples = [long, short, [1.0, None], []]
+    assert s.estimates(samples, seed=2) == [s.estimate(sample, seed=2) for sample in samples]
+    assert s.estimates(samples)[0].low is not None
+    assert s.estimates([]) == []

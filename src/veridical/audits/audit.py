@@ -9,7 +9,6 @@ with uncertainty, and write one page that says which explanation to believe.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ import torch
 
 from veridical.attribution import methods as all_methods
 from veridical.audits.evaluate import Control, Evaluation, columns, evaluate
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import Caution, InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
@@ -427,15 +426,6 @@ def _named(clf: Classifier, label: int | tuple[int, ...] | None) -> str | None:
 
 def _tables(folder: Path, summary: Mapping[str, Any]) -> None:
     """The summary's tables as CSV, a file each."""
-    import csv
-    import io
-
     for name, rows in summary.items():
-        if not (isinstance(rows, list) and rows and isinstance(rows[0], dict)):
-            continue
-        text = io.StringIO()
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]), extrasaction="ignore")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: json.dumps(v) if isinstance(v, (list, dict)) else v for k, v in row.items()})
-        store.write_text(folder / f"{name}.csv", text.getvalue())
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            store.write_text(folder / f"{name}.csv", tables.to_csv(rows))

@@ -9,8 +9,8 @@ models, or two seeds of one, explain the same texts is read from the explanation
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from veridical.audits.likeness import Likeness, Readings, compared, likeness, st
 from veridical.audits.ranking import CHANCE
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.core.statistics import bca, between, holm, signed_rank
+from veridical.core.statistics import between, estimates, holm, mean, signed_rank
 
 __all__ = [
     "Agreement",
@@ -145,42 +145,17 @@ def _entries(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key], seed: in
             unit: Unit = "texts" if len(runs) == 1 and texts else "seeds"
             sample = texts[0] if unit == "texts" else np.array(means)
             found.append((key, model, unit, sample, means, undefined))
-    bounds = _intervals([sample for _, _, _, sample, _, _ in found], seed)
+    figures = estimates((sample for _, _, _, sample, _, _ in found), seed=seed)
     return tuple(
-        Entry(
-            *key,
-            model=model,
-            mean=float(np.mean(means)) if means else None,
-            low=low,
-            high=high,
-            unit=unit,
-            n=int((~np.isnan(sample)).sum()),
-            undefined=undefined,
-            values=means,
-        )
-        for (key, model, unit, sample, means, undefined), (low, high) in zip(found, bounds, strict=True)
+        Entry(*key, model=model, unit=unit, values=means, **(asdict(figure) | {"undefined": undefined}))
+        for (key, model, unit, _, means, undefined), figure in zip(found, figures, strict=True)
     )
 
 
 def _means(runs: Sequence[_Run], key: Key) -> tuple[float, ...]:
     """A run's figure each; runs in which it does not exist are left out."""
-    means = []
-    for run in runs:
-        if key in run.whole:
-            means.append(float(run.whole[key]))
-        elif key in run.values:
-            own = np.array(list(run.values[key].values()))
-            if not np.isnan(own).all():
-                means.append(float(np.nanmean(own)))
-    return tuple(means)
-
-
-def _intervals(samples: Sequence[np.ndarray], seed: int) -> list[tuple[float | None, float | None]]:
-    """Intervals of samples of different sizes, in one call: the shorter ones padded with nothing."""
-    longest = max((len(s) for s in samples), default=0)
-    padded = np.array([[*s, *[np.nan] * (longest - len(s))] for s in samples]).reshape(len(samples), longest)
-    low, high = bca(padded, seed=seed) if samples else (np.array([]), np.array([]))
-    return [(None, None) if np.isnan(a) else (float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    figures = [run.whole[key] if key in run.whole else mean(run.values.get(key, {}).values()) for run in runs]
+    return tuple(float(figure) for figure in figures if figure is not None)
 
 
 # -- how alike models explain -------------------------------------------------------------------------------
@@ -195,7 +170,7 @@ def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[
     held = {id(run): {corpus: _explanations(run, corpus) for corpus in corpora} for run in runs}
     groups = [(name, name, combinations(own, 2)) for name, own in models.items()]
     groups += [(a, b, product(models[a], models[b])) for a, b in combinations(models, 2)]
-    found: list[tuple[dict[str, Any], dict[str, float]]] = []
+    found: list[tuple[dict[str, Any], list[float | None]]] = []
     without = [run.folder.name for run in runs if not any(held[id(run)].values())]
     note = (
         f"No explanations are stored in {', '.join(without)}: how alike models explain is not said for what is there."
@@ -212,8 +187,8 @@ def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[
                 ]
                 if both:
                     found += _measured({"corpus": corpus, "method": method, "a": a, "b": b}, both)
-    bounds = _intervals([np.array(list(texts.values())) for _, texts in found], seed)
-    made = [Agreement(**row, low=low, high=high) for (row, _), (low, high) in zip(found, bounds, strict=True)]
+    figures = estimates((means for _, means in found), seed=seed)
+    made = [Agreement(**row, **asdict(figure)) for (row, _), figure in zip(found, figures, strict=True)]
     return tuple(made), (note,) if without else ()
 
 
@@ -226,40 +201,28 @@ def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
 
 def _measured(
     key: Mapping[str, str], both: Sequence[tuple[Pair, Readings, Readings]]
-) -> list[tuple[dict[str, Any], dict[str, float]]]:
-    """Each measure's record but for its interval, and its values by text, NaN where there is none."""
+) -> list[tuple[dict[str, Any], list[float | None]]]:
+    """Each measure's record but for its estimate, and what that is of: every text's mean over the pairs of runs."""
     found = [compared(first, second) for _, first, second in both]
     if len({one.level for one in found}) > 1:  # one figure is of one kind of unit
         found = [compared(first, second, level="word") for _, first, second in both]
     rows = []
     for measure in MEASURES:
-        texts: dict[str, list[float]] = {}
+        texts: dict[str, list[float | None]] = {}
         for one in found:
             for text, value in zip(one.texts, getattr(one, measure), strict=True):
-                texts.setdefault(text, []).append(np.nan if value is None else value)
-        means = {text: _mean(values) for text, values in texts.items()}
-        there = [value for value in means.values() if not np.isnan(value)]
-        own = [_mean(np.nan if v is None else v for v in getattr(one, measure)) for one in found]
+                texts.setdefault(text, []).append(value)
         row = {
             **key,
             "measure": measure,
             "level": found[0].level,
-            "mean": float(np.mean(there)) if there else None,
-            "n": len(there),
-            "undefined": len(means) - len(there),
-            "values": tuple(None if np.isnan(value) else value for value in own),
+            "values": tuple(mean(getattr(one, measure)) for one in found),
             "runs": tuple((x.folder.name, y.folder.name) for (x, y), _, _ in both),
             "comparisons": sum(len(one.texts) for one in found),
             "other_class": sum(one.other_class for one in found),
         }
-        rows.append((row, means))
+        rows.append((row, [mean(values) for values in texts.values()]))
     return rows
-
-
-def _mean(values: Iterable[float]) -> float:
-    """Of those that are there; NaN if none is."""
-    there = [value for value in values if not np.isnan(value)]
-    return float(np.mean(there)) if there else np.nan
 
 
 # -- tests --------------------------------------------------------------------------------------------------
@@ -295,21 +258,11 @@ def _test(a: Sequence[_Run], b: Sequence[_Run], key: Key) -> dict[str, Any] | No
     found = between(first, second)
     if found is None:
         return None
-    return {
-        "unit": "seeds" if seeds else "texts",
-        "difference": found.difference,
-        "p_rank_sum": found.p_rank_sum,
-        "p_t": found.p_t,
-        "p_paired": paired,
-        "effect": found.effect,
-        "n": found.n,
-    }
+    return {"unit": "seeds" if seeds else "texts", "p_paired": paired, **asdict(found)}
 
 
 def _per_text(runs: Sequence[_Run], key: Key) -> dict[str, float]:
     """Each text's value, its mean over the runs in which it has one; NaN where it has none."""
     texts = dict.fromkeys(text for run in runs for text in run.values.get(key, ()))
-    found = {}
-    for text in texts:
-        found[text] = _mean(run.values[key].get(text, np.nan) for run in runs if key in run.values)
-    return found
+    means = {text: mean(run.values.get(key, {}).get(text) for run in runs) for text in texts}
+    return {text: np.nan if value is None else value for text, value in means.items()}

@@ -90,7 +90,7 @@ def clean(folder: str | Path) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: str | Path, value: Any) -> None:

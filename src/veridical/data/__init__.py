@@ -17,6 +17,7 @@ from typing import Any, Literal
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset
 from veridical.core.registry import Choice, Registry
+from veridical.core.statistics import mean
 from veridical.data.split import sample
 
 Needs = Literal["index", "hub", "path"] | None
@@ -110,10 +111,10 @@ def describe(data: Dataset) -> dict[str, Any]:
         splits[split] = {
             "n": len(examples),
             "labels": {label: counts[index] for index, label in enumerate(data.labels)},
-            "mean_words": _mean(len(ex.text.split()) for ex in examples),
+            "mean_words": mean(len(ex.text.split()) for ex in examples),
             "with_context": sum(ex.context is not None for ex in examples),
             "with_rationale": len(marked) / len(examples) if examples else 0.0,
-            "mean_rationale_share": _mean(shares),  # of the words, over the texts that have a rationale
+            "mean_rationale_share": mean(shares),  # of the words, over the texts that have a rationale
         }
     return {
         "name": data.name,
@@ -132,8 +133,3 @@ def _marked_share(text: str, spans: Iterable[tuple[int, int]]) -> float:
     words = [match.span() for match in re.finditer(r"\S+", text)]
     spans = list(spans)
     return sum(any(s < end and start < e for s, e in spans) for start, end in words) / len(words)
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    values = list(values)
-    return sum(values) / len(values) if values else None

@@ -9,8 +9,6 @@ as well, unless they were trained with one data seed (`train.data_seed`).
 from __future__ import annotations
 
 import copy
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -21,12 +19,12 @@ import numpy as np
 import torch
 
 from veridical.attribution import Method, methods
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.records import Example, Explained
 from veridical.core.registry import Choice
 from veridical.core.seed import seed_of
-from veridical.core.statistics import bca
+from veridical.core.statistics import estimate
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
 from veridical.model.ask import TOKEN_BUDGET
@@ -132,12 +130,13 @@ def robustness(
         values = np.array(
             [
                 [
-                    _value(jaccard(a, b, share=share, level=level, abs=abs).value)
+                    jaccard(a, b, share=share, level=level, abs=abs).value
                     for a, b in zip(found[choice.label, one], found[choice.label, other], strict=True)
                 ]
                 for one, other in pairs
-            ]
-        )  # [pairs, texts]
+            ],
+            dtype=np.float64,
+        )  # [pairs, texts]; None becomes NaN
         overlaps += [_overlap(choice, a, b, row) for (a, b), row in zip(pairs, values, strict=True)]
         for title, rows in (
             (ALL_TRAINED, [UNTRAINED not in pair for pair in pairs]),
@@ -150,22 +149,7 @@ def robustness(
 
 
 def _overlap(choice: Choice[Method], a: str, b: str, values: np.ndarray) -> Overlap:
-    there = values[~np.isnan(values)]
-    (low,), (high,) = bca(values)
-    return Overlap(
-        method=choice.label,
-        a=a,
-        b=b,
-        mean=float(there.mean()) if len(there) else None,
-        low=None if np.isnan(low) else float(low),
-        high=None if np.isnan(high) else float(high),
-        n=len(there),
-        undefined=len(values) - len(there),
-    )
-
-
-def _value(value: float | None) -> float:
-    return np.nan if value is None else value
+    return Overlap(method=choice.label, a=a, b=b, **asdict(estimate(values)))
 
 
 # -- what is compared ---------------------------------------------------------------------------------------
@@ -287,11 +271,7 @@ def to_text(found: Robustness) -> str:
         rows = [["", *found.models]]
         for a in found.models:
             rows.append([a, *("1" if a == b else _shown(own[frozenset((a, b))]) for b in found.models)])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines += [
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines.append(tables.to_text(rows, right=(), indent="  "))
         lines += [f"  {one.a}: {_shown(one)}" for one in found.tests if one.method == method]
         lines.append("")
     return "\n".join([*lines, found.compared, found.untrained]) + "\n"
@@ -305,9 +285,4 @@ def _shown(one: Overlap) -> str:
 
 def to_csv(found: Robustness) -> str:
     """A line per method and pair, then the tests, whose second model is empty."""
-    text = io.StringIO()
-    rows = [asdict(one) for one in (*found.overlaps, *found.tests)]
-    writer = csv.DictWriter(text, list(Overlap.__slots__), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return tables.to_csv((*found.overlaps, *found.tests), Overlap.__slots__)

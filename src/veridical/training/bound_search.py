@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset
 from veridical.core.registry import read
+from veridical.core.statistics import mean
 from veridical.training.bound import constrain, read_bounds
 from veridical.training.config import TrainConfig, defaults
 from veridical.training.term import objective as read_objective
@@ -96,13 +97,8 @@ def lowest(run: Run, name: str) -> tuple[float, float]:
     """A term's lowest train and dev loss over the epochs of a run."""
     rows = store.read_jsonl(run.folder / "train.jsonl")
     epochs = groupby((row for row in rows if "loss" in row), key=lambda row: row["epoch"])
-    train = [_mean(row[name] for row in steps if row[name] is not None) for _, steps in epochs]
+    train = [mean(row[name] for row in steps) for _, steps in epochs]
     dev = [row["dev"][name] for row in rows if "dev" in row]
     if None in dev:
         raise InputError(f"Term {name!r} says nothing of the dev split, so no bound can be found; use other data.")
-    return min(train), min(dev)
-
-
-def _mean(values: Iterable[float]) -> float:
-    held = list(values)
-    return sum(held) / len(held) if held else float("inf")
+    return min((loss for loss in train if loss is not None), default=math.inf), min(dev)

@@ -33,7 +33,7 @@ from veridical.probes.guidance.measure import Measured, Settings
 from veridical.probes.guidance.outlook import ENOUGH, correlation, foretold, tradeoff
 from veridical.probes.guidance.reliance import Reliance, reliance, relied
 from veridical.probes.guidance.runs import Condition, Trained, condition, selection
-from veridical.probes.guidance.summary import _moved, summarise, to_csv
+from veridical.probes.guidance.summary import _moved, summarise
 from veridical.probes.guidance.tables import RELIANCE, over_seeds
 from veridical.probes.guidance.verdict import Evidence, details, headline, outcome_of, verdict
 
@@ -614,8 +614,3 @@ def test_a_model_that_no_word_moves_is_not_judged():
     assert _moved([row, timid], "d", ["a"]) == pytest.approx(0.25)
     assert _moved([row, row | {"flips_others": {"mean": 0.3}}], "d", ["a"]) == 0.3
     assert _moved([timid], "other", ["a"]) == 0
-
-
-def test_rows_as_csv():
-    text = to_csv([{"a": 1, "f": {"mean": 0.5, "values": [0.4, 0.6]}, "points": [{"x": 1, "y": 2}]}, {"a": 2}])
-    assert text == "a,f.mean,f.values,points\n1,0.5,0.4 0.6,1 2\n2,,,\n"

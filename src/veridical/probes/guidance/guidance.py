@@ -20,7 +20,7 @@ from typing import Any
 
 from veridical.attribution import methods as all_methods
 from veridical.audits.audit import Corpus, claim, corpora_of, supported
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
@@ -35,7 +35,7 @@ from veridical.probes.guidance.change import MARGIN
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
 from veridical.probes.guidance.reliance import DRAWS
 from veridical.probes.guidance.runs import Condition, condition, selection
-from veridical.probes.guidance.summary import TABLES, summarise, to_csv
+from veridical.probes.guidance.summary import TABLES, summarise
 from veridical.probes.guidance.verdict import WITNESSES
 
 BASELINE = "baseline"
@@ -160,7 +160,7 @@ def guidance(
     store.write_json(folder / "summary.json", summary)
     for name in TABLES:
         if summary[name]:
-            store.write_text(folder / "tables" / f"{name}.csv", to_csv(summary[name]))
+            store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(summary[name]))
     store.write_text(folder / "report.html", guidance_page(summary))
     return Guidance(folder, summary)
 

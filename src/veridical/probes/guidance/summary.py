@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
@@ -141,26 +139,3 @@ def _facts(corpus: Corpus) -> Row:
         "labelled": sum(e.label is not None for e in corpus.examples),
         "dropped": corpus.dropped,
     }
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """Rows with nested figures as columns `figure.mean`; lists with spaces between."""
-
-    def flat(row: Row, prefix: str = "") -> Row:
-        made: Row = {}
-        for key, value in row.items():
-            if isinstance(value, dict):
-                made |= flat(value, f"{prefix}{key}.")
-            elif isinstance(value, list):
-                inner = [" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value]
-                made[prefix + key] = ("; " if any(isinstance(one, dict) for one in value) else " ").join(inner)
-            else:
-                made[prefix + key] = value
-        return made
-
-    flattened = [flat(row) for row in rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(k for row in flattened for k in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flattened)
-    return text.getvalue()
