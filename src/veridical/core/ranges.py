@@ -27,7 +27,7 @@ class Range:
         for item in value if isinstance(value, tuple) else (value,):
             if item is not None and not self.holds(item):
                 finite = ", and finite" if item == math.inf else ""
-                raise InputError(f"{who} is {item!r}; it must be {self.phrase}{finite}.")
+                raise InputError(f"{who} is {item:g}; it must be {self.phrase}{finite}.")
 
 
 def at_least(low: float) -> Range:
@@ -45,8 +45,8 @@ def between(low: float, high: float) -> Range:
 
 def ranges(annotation: Any) -> list[Range]:
     """The ranges in an annotation, also inside a union: `Annotated[int, at_least(1)] | None`."""
-    inner = [one for part in typing.get_args(annotation) for one in ranges(part)]
-    return inner + [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Range)]
+    inside = [allowed for part in typing.get_args(annotation) for allowed in ranges(part)]
+    return inside + [item for item in getattr(annotation, "__metadata__", ()) if isinstance(item, Range)]
 
 
 def insist(record: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ import torch
 from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset
-from veridical.core.registry import read, resolve
+from veridical.core.registry import resolve
+from veridical.core.spec import Spec
+from veridical.core.values import read
 from veridical.model.classifier import Classifier
 
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
@@ -65,14 +67,15 @@ def create(spec: str, data: Dataset, *, seed: int) -> Classifier:
     return load(spec, labels=data.labels, multilabel=data.multilabel, seed=seed)
 
 
-def _options(spec: str) -> tuple[str, dict[str, str]]:
+def _options(spec: str) -> tuple[str, Mapping[str, str]]:
+    """The name or path in a model's spec, which may hold colons if it exists, and its options."""
     if Path(spec).exists():
         return spec, {}
-    name, *parts = spec.split(":")
-    for part in parts:
-        if "=" not in part:
-            raise InputError(f"{part!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
-    return name, dict(part.split("=", 1) for part in parts)  # type: ignore[misc]
+    typed = Spec.read(spec)
+    _, colon, trailing = typed.name.partition(":")
+    if colon and not Path(typed.name).exists():
+        raise InputError(f"{trailing!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
+    return typed.name, typed.options
 
 
 def _from_files(spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int) -> Classifier:

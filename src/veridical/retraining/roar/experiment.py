@@ -17,6 +17,7 @@ import torch
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset, Encoded, Example
+from veridical.core.spec import base_name
 from veridical.data import load_data
 from veridical.model.accuracy import targets
 from veridical.model.classifier import Classifier
@@ -82,7 +83,7 @@ def training(model: str, data: Dataset) -> TrainConfig:
     has to outlast the plateau on which bAbI stands before a model finds out: up to nine epochs in our runs.
     """
     own = dataclasses.replace(defaults(model), threads=1)
-    if model.partition(":")[0] != "bilstm":
+    if base_name(model) != "bilstm":
         return own
     if any(example.context is not None for example in data.splits.get("train", ())):
         return dataclasses.replace(own, epochs=30, patience=10, batch=50, no_decay=(), select="accuracy")
