@@ -94,7 +94,7 @@ def test_bounds_are_read():
     ("spec", "bound", "said"),
     [
         ("", "explanation", "is not TERM=VALUE"),
-        ("", "explanation=", "is not TERM=VALUE"),
+        ("", "explanation=", "is ''; it must be a number"),
         ("", "explanatoin=1", "Did you mean 'explanation'"),
         ("", "explanation=x", "must be a number"),
         ("", "explanation=0", "one number above 0, or two"),
@@ -106,6 +106,8 @@ def test_bounds_are_read():
         ("", "cross_entropy=1", "is of what is minimised"),
         ("saloss", "cross_entropy=1", "is of what is minimised"),
         ("", "explanation=search", r"bound_search` finds it"),
+        ("", "explanation=search:lr=0.2", r"bound_search` finds it"),
+        ("", "explanation=1:looser=2", "no option 'looser'; it takes lr"),
     ],
 )
 def test_mistakes_in_a_bound_are_one_sentence(spec: str, bound: str, said: str):

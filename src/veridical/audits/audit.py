@@ -26,6 +26,7 @@ from veridical.core.errors import Caution, InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
 from veridical.core.registry import options_of
+from veridical.core.spec import Spec, base_name, listed
 from veridical.data import load_data
 from veridical.data.labels import of_kind, relabel
 from veridical.data.split import normalised, sample
@@ -250,18 +251,17 @@ def _default_metrics(quick: bool, corpora: Sequence[Corpus]) -> list[str]:
 
 def _is_planted(corpus: Corpus) -> bool:
     """Whether its rationales are the truth, and not what people think."""
-    return corpus.name.partition(":")[0] == "planted"
+    return base_name(corpus.name) == "planted"
 
 
 def _measures(specs: str | Sequence[str], **settings: Any) -> list[str]:
     """The metrics' specs, with one erasure operator and one level for all that have the choice."""
-    found = []
-    for spec in [specs] if isinstance(specs, str) else specs:
-        for one in filter(None, map(str.strip, spec.split(","))):
-            known = options_of(all_metrics[one.partition(":")[0]].run)
-            own = {key: value for key, value in settings.items() if key in known and f":{key}=" not in one}
-            found.append(all_metrics.choose(one, **own).label)
-    return list(dict.fromkeys(found))
+    labels = []
+    for spec in map(Spec.read, listed(specs)):
+        known = options_of(all_metrics.choose(spec).entry.run)
+        left = {key: value for key, value in settings.items() if key in known and key not in spec.options}
+        labels.append(all_metrics.choose(spec, **left).label)
+    return list(dict.fromkeys(labels))
 
 
 def supported(
@@ -339,7 +339,7 @@ def _facts(clf: Classifier, corpus: Corpus) -> dict[str, Any]:
 
 def _about_method(spec: str, found: Any) -> dict[str, Any]:
     costs = [a.cost for evaluation in found for a in evaluation.attributions.get(spec, ())]
-    name = spec.partition(":")[0]
+    name = base_name(spec)
     known = all_methods[name] if name in all_methods else None  # noqa: SIM401  a registry, not a dict
     return {
         "name": spec,
@@ -385,7 +385,7 @@ def _shown(clf: Classifier, corpora: Sequence[Corpus], found: Mapping[str, Evalu
         evaluation = found[corpus.name]
         agreement: dict[str, list[float]] = {}
         for cell in evaluation.cells:
-            if cell.metric.partition(":")[0] == "agreement" and cell.score.value is not None:
+            if base_name(cell.metric) == "agreement" and cell.score.value is not None:
                 agreement.setdefault(cell.example, []).append(cell.score.value)
         for row, example in enumerate(corpus.examples[:each]):
             first = next(iter(evaluation.attributions.values()))[row]

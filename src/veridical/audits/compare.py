@@ -22,6 +22,7 @@ from veridical.audits.likeness import Likeness, Readings, compared, likeness, st
 from veridical.audits.ranking import CHANCE
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.spec import base_name
 from veridical.core.statistics import between, estimates, holm, mean, signed_rank
 
 __all__ = [
@@ -196,7 +197,7 @@ def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
     """What the audit stored, by method. `random` never looked at the model: its draws agree by their seed."""
     wanted = {method["name"] for method in run.summary["methods"]}
     found = stored(run.folder / "corpora" / store.slug(corpus) / "attributions")
-    return {name: own for name, own in found.items() if name in wanted and name.partition(":")[0] != CHANCE}
+    return {name: own for name, own in found.items() if name in wanted and base_name(name) != CHANCE}
 
 
 def _measured(

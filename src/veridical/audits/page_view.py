@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from veridical.audits.page_examples import packed
 from veridical.audits.ranking import RIVALS
+from veridical.core.spec import base_name
 from veridical.explanations.display import duration
 from veridical.page import plots
 from veridical.page.plots import Curve, Mark, Pair, Point, Scale
@@ -30,7 +31,7 @@ class View:
         self.names = short_names(self.specs)
         self.index = {spec: m for m, spec in enumerate(self.specs)}
         self.metric_index = {metric["name"]: k for k, metric in enumerate(self.metrics)}
-        self.control = next((spec for spec in self.specs if spec.split(":")[0] == "random"), None)
+        self.control = next((spec for spec in self.specs if base_name(spec) == "random"), None)
         # The model's own domain leads; the others follow as they were given.
         self.corpora = sorted(summary["corpora"], key=lambda corpus: corpus["role"] != "in")
         self.cells = {(cell["corpus"], cell["metric"], cell["method"]): cell for cell in summary["cells"]}

@@ -20,6 +20,7 @@ from itertools import combinations
 import numpy as np
 
 from veridical.audits.diagnosticity import credit, outcomes, settled
+from veridical.core.spec import base_name
 from veridical.core.statistics import ALPHA, bca, fewest, holm, needed, signed_rank
 
 RIVALS = {"permutation": "shuffled ones", "gaussian": "Gaussian draws"}  # by control
@@ -232,7 +233,7 @@ def _better_than_chance(name: str, names: Sequence[str], compared: Sequence[Comp
 
 
 def _base(spec: str) -> str:
-    return spec.partition(":")[0]
+    return base_name(spec)
 
 
 # -- the verdict --------------------------------------------------------------------------------------------

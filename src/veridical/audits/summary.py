@@ -16,6 +16,7 @@ from veridical.audits.diagnosticity import credit, diagnosticity_rows, metric_te
 from veridical.audits.ranking import CHANCE, RIVALS, Ranking, Verdict, compare_all, rank, verdict
 from veridical.core.errors import InputError
 from veridical.core.records import Cell
+from veridical.core.spec import base_name
 from veridical.core.statistics import bca, signed_rank
 from veridical.metric.agreement import kendall
 
@@ -217,7 +218,7 @@ def _rank(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], diagnostic: Sequ
 
 def _partial(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
     """Metrics that ask the model what one of the methods asks it: they would crown it by definition."""
-    own = {method: method.partition(":")[0] for method in sheet.methods}
+    own = {method: base_name(method) for method in sheet.methods}
     found = {name: [m for m, base in own.items() if base in facts[name].get("repeats", ())] for name in sheet.metrics}
     return {name: methods for name, methods in found.items() if methods}
 
@@ -338,7 +339,7 @@ def _sparsity(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]
 
 def _truth(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
     """How each metric ranks the oracle, the methods, random and the inverted oracle, where they were scored."""
-    floor = next((m for m in sheet.methods if m.partition(":")[0] == CHANCE), None)
+    floor = next((m for m in sheet.methods if base_name(m) == CHANCE), None)
     if floor is None or any(name not in sheet.methods for name in ORACLES):
         return []
     rows = []
@@ -366,7 +367,7 @@ def _truth(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]]) -> list[Row]:
 
 
 def _real(method: str) -> bool:
-    return method not in ORACLES and method.partition(":")[0] != CHANCE
+    return method not in ORACLES and base_name(method) != CHANCE
 
 
 def _better(facts: Mapping[str, Mapping[str, Any]], k: int, sheet: Sheet) -> Any:
@@ -375,7 +376,7 @@ def _better(facts: Mapping[str, Mapping[str, Any]], k: int, sheet: Sheet) -> Any
 
 def _first(facts: Mapping[str, Mapping[str, Any]], name: str) -> str | None:
     """The first spec of a metric, whatever its options."""
-    return next((spec for spec in facts if spec.partition(":")[0] == name), None)
+    return next((spec for spec in facts if base_name(spec) == name), None)
 
 
 def _mean(values: np.ndarray) -> float | None:

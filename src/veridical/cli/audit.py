@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from veridical.cli.speech import Json, Number
+from veridical.core.spec import listed
 
 if TYPE_CHECKING:
     from veridical.audits.audit import Corpus
@@ -176,16 +177,15 @@ def audit(
     from veridical.core.errors import InputError
 
     controls: list[Literal["permutation", "gaussian"]] = []
-    for name in map(str.strip, control.split(",")):
+    for name in listed(control):
         if name != "permutation" and name != "gaussian":
             raise InputError(f"--control is {control!r}; it must be permutation, gaussian, or both with a comma.")
         controls.append(name)
-    others = [name.strip() for part in ood or () for name in part.split(",") if name.strip()]
     made = run(
         model,
         data,
         out=out,
-        ood=others,
+        ood=listed(ood),
         split=split,
         limit=limit,
         quick=quick,

@@ -14,7 +14,8 @@ import torch
 from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset
-from veridical.core.registry import read, resolve
+from veridical.core.registry import resolve
+from veridical.core.values import read
 from veridical.model.classifier import Classifier
 from veridical.model.names import options
 

@@ -5,20 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from veridical.core.errors import InputError
-from veridical.core.registry import read
+from veridical.core.spec import Spec
+from veridical.core.values import read
 
 WIDTH = 128  # of the BiLSTM and of its attention: Recursive ROAR's, for everything but bAbI
 
 
 def options(spec: str) -> tuple[str, dict[str, str]]:
-    """A model's name and the options behind it."""
+    """A model's name, or path, which may hold colons if it exists; and the options behind it."""
     if Path(spec).exists():
         return spec, {}
-    name, *parts = spec.split(":")
-    for part in parts:
-        if "=" not in part:
-            raise InputError(f"{part!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
-    return name, dict(part.split("=", 1) for part in parts)  # type: ignore[misc]
+    typed = Spec.read(spec)
+    _, colon, trailing = typed.name.partition(":")
+    if colon and not Path(typed.name).exists():
+        raise InputError(f"{trailing!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
+    return typed.name, dict(typed.options)
 
 
 def recorded(spec: str) -> str:
@@ -32,7 +33,7 @@ def recorded(spec: str) -> str:
     attention = given.pop("attention", given.get("hidden", str(WIDTH)))
     if not _usual(attention):
         given["attention"] = attention
-    return ":".join([name, *(f"{key}={value}" for key, value in given.items())])
+    return Spec(name, given).write()
 
 
 def from_record(spec: str) -> str:

@@ -24,6 +24,7 @@ from veridical.core.errors import InputError
 from veridical.core.records import Example, Explained
 from veridical.core.registry import Choice
 from veridical.core.seed import seed_of
+from veridical.core.spec import base_name
 from veridical.core.statistics import estimate
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
@@ -213,7 +214,7 @@ def _began_from(source: str | Path | Classifier) -> str | None:
     if isinstance(source, Classifier) or not (Path(source) / "spec.json").exists():
         return None
     model = str(store.read_json(Path(source) / "spec.json")["model"])
-    return "weights" if model.split(":")[0] == "bilstm" else model
+    return "weights" if base_name(model) == "bilstm" else model
 
 
 def _redrawn(clf: Classifier, keep_encoder: bool, seed: int) -> tuple[Classifier, str]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from veridical.core.errors import InputError, unknown
 from veridical.core.registry import read
+from veridical.core.spec import base_name, pair
 from veridical.core.store import later
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ BILSTM = TrainConfig(
 
 def defaults(model: str, bound: str | None = None) -> TrainConfig:
     """The settings a model is trained with unless told otherwise; under a bound the lowest dev loss is kept."""
-    own = BILSTM if model.partition(":")[0] == "bilstm" else TrainConfig()
+    own = BILSTM if base_name(model) == "bilstm" else TrainConfig()
     return dataclasses.replace(own, select="loss") if bound else own
 
 
@@ -122,17 +123,15 @@ def merge(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """A table with `a.b=value` overrides put in; values stay text until a type reads them."""
     merged: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in table.items()}
     for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals or not key.strip():
-            raise InputError(f"--set {override!r} is not key=value; write it like --set train.lr=3e-5.")
-        *path, last = key.strip().split(".")
+        key, value = pair(override, "--set", "key=value", "--set train.lr=3e-5")
+        *path, last = key.split(".")
         here = merged
         for step in path:
             inner = here.get(step, {})
             if not isinstance(inner, Mapping):
                 raise InputError(f"--set {override!r}: {step!r} is a value, not a table; leave out what follows it.")
             here[step] = here = dict(inner)
-        here[last] = value.strip()
+        here[last] = value
     return merged
 
 

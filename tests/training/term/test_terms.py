@@ -18,7 +18,7 @@ from veridical.core.errors import InputError
 from veridical.model.load import load
 from veridical.training import task
 from veridical.training.config import TrainConfig
-from veridical.training.term import Term, inner, terms
+from veridical.training.term import Term, terms
 from veridical.training.train import Run, train
 
 FAST = TrainConfig(epochs=2, batch=8, lr=1e-3, head_lr=1e-3)
@@ -175,11 +175,6 @@ def test_a_term_may_run_the_model_again_with_dropout_off(add: Any, tmp_path: Pat
     assert (True, True, False) in seen  # training: the loop's own pass had dropout
     assert (False, False, True) in seen  # dev: all is still
     assert len(set(seen)) == 2
-
-
-def test_a_spec_inside_an_option_has_slashes():
-    assert inner("alti/layer=3/norm=l2") == "alti:layer=3:norm=l2"
-    assert inner("attention") == "attention"
 
 
 def test_a_figure_that_only_some_passes_have_is_kept(still: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

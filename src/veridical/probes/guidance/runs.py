@@ -9,8 +9,10 @@ from pathlib import Path
 from veridical.attribution import methods
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.spec import INSIDE, Spec
+from veridical.core.values import read
 from veridical.training.bound import read_bounds
-from veridical.training.term import Weighted, inner
+from veridical.training.term import Weighted
 from veridical.training.term import objective as read_objective
 from veridical.training.train import SCORES, read_run
 
@@ -44,7 +46,7 @@ class Condition:
         found = []
         for one in read_objective(self.objective):
             if one.weight and one.name == "explanation":
-                found.append(methods.choose(inner(one.choice.options["method"])).label)
+                found.append(methods.choose(Spec.read(one.choice.options["method"], INSIDE)).label)
             elif one.weight and one.name in PULLED:
                 found.append(PULLED[one.name])
         return tuple(dict.fromkeys(found))
@@ -62,7 +64,7 @@ class Condition:
             return ""
         held = dict(read_bounds(self.bound)).get("explanation")
         if held is not None:
-            return f"bound {held.partition(':')[0]}"
+            return f"bound {held.name}"
         alone = all(one.weight == 0 for one in read_objective(self.objective) if one.name != "explanation")
         return "alone" if alone else f"weight {term.weight:g}"
 
@@ -70,7 +72,7 @@ class Condition:
     def dev_bound(self) -> float | None:
         """What the explanation loss on dev was held to."""
         held = dict(read_bounds(self.bound)).get("explanation")
-        return None if held is None else float(held.partition(":")[0].split("+")[-1])
+        return None if held is None else read(held.name, tuple[float, ...], "the bound of explanation")[-1]
 
 
 def condition(name: str, sources: Sequence[str | Path]) -> Condition:

@@ -18,6 +18,7 @@ import torch
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded
 from veridical.core.registry import Choice, Registry
+from veridical.core.spec import Spec
 from veridical.model.classifier import Classifier
 
 # sum: scores divided by their sum. softmax: over the free tokens. softmax_all: over every token, special ones and the
@@ -74,7 +75,7 @@ class Salience:
         return torch.from_numpy(rows).to(batch.ids.device)
 
 
-def fit_prior(spec: str, clf: Classifier, encoded: Sequence[Encoded], labels: Any) -> Salience:
+def fit_prior(spec: str | Spec, clf: Classifier, encoded: Sequence[Encoded], labels: Any) -> Salience:
     """A prior fitted on the train split, with the salience of its texts."""
     choice = priors.choose(spec)
     fitted = None if choice.entry.fit is None else choice.entry.fit(clf, encoded, labels)

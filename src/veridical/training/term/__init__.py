@@ -28,7 +28,7 @@ Figures for the log: a term may return `(loss, {"flipped": sum over the batch's 
 the number of examples, whatever `size` says, and logged as `term.flipped` beside `term`.
 
 An option that is itself a spec (a method, a prior) has `/` where the command line has `:`, which separates the
-term's own options: `explanation:method=alti/layer=3`. `inner` reads it.
+term's own options: `explanation:method=alti/layer=3`. `Spec.read(text, INSIDE)` reads it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded, Output
 from veridical.core.registry import Choice, Registry, options_of, read
 from veridical.core.seed import Draw
+from veridical.core.spec import Spec, listed
 
 if TYPE_CHECKING:
     from veridical.model.classifier import Classifier
@@ -108,9 +109,8 @@ class Weighted:
 
     @property
     def label(self) -> str:
-        name, colon, options = self.choice.label.partition(":")
-        weight = "" if self.weight == 1 else f":weight={self.weight:g}"
-        return f"{name}{weight}{colon}{options}"
+        weight = {} if self.weight == 1 else {"weight": f"{self.weight:g}"}
+        return Spec(self.name, {**weight, **self.choice.spec.options}).write()
 
 
 Objective = tuple[Weighted, ...]
@@ -119,16 +119,14 @@ Objective = tuple[Weighted, ...]
 def objective(spec: str) -> Objective:
     """`a:weight=1,b:weight=0.01` as terms; cross-entropy comes first, with weight 1 unless it is named."""
     chosen: list[Weighted] = []
-    for part in filter(None, (part.strip() for part in spec.split(","))):
-        name, *options = part.split(":")
-        weights = [option.partition("=")[2] for option in options if option.partition("=")[0] == "weight"]
-        rest = [option for option in options if option.partition("=")[0] != "weight"]
-        weight = read(weights[-1], float, f"the weight of term {name!r}") if weights else 1.0
+    for part in map(Spec.read, listed(spec)):
+        name, options = part.name, dict(part.options)
+        weight = read(options.pop("weight", 1.0), float, f"the weight of term {name!r}")
         if not 0 <= weight < float("inf"):
             raise InputError(f"The weight of term {name!r} is {weight:g}; it must be 0 or more, and finite.")
         if any(one.name == name for one in chosen):
             raise InputError(f"Term {name!r} is named twice in {spec!r}; name it once.")
-        chosen.append(Weighted(terms.choose(":".join([name, *rest])), weight))
+        chosen.append(Weighted(terms.choose(Spec(name, options)), weight))
     if all(one.name != BASE for one in chosen):
         chosen.insert(0, Weighted(terms.choose(BASE), 1.0))
     return tuple(sorted(chosen, key=lambda one: one.name != BASE))
@@ -138,11 +136,6 @@ def label(chosen: Objective) -> str:
     """The shortest spec of an objective: plain cross-entropy is left out beside other terms."""
     shown = [one.label for one in chosen]
     return ",".join(shown[1:] if shown[0] == BASE and len(shown) > 1 else shown)
-
-
-def inner(spec: str) -> str:
-    """A spec inside an option of a term: `alti/layer=3` is `alti:layer=3`."""
-    return spec.replace("/", ":")
 
 
 # -- terms at work ------------------------------------------------------------------------------------------

@@ -8,10 +8,11 @@ from typing import Literal
 import torch
 
 from veridical.core.records import Batch, Encoded, Output
+from veridical.core.spec import INSIDE, Spec
 from veridical.model.classifier import Classifier
 from veridical.model.pooling import read_row
 from veridical.training.prior import Salience, fit_prior
-from veridical.training.term import inner, term
+from veridical.training.term import term
 
 FLOOR = 1e-8  # under a logarithm: a prior may be 0, and dropout may put attention to exactly 0
 Preset = Literal["released"] | None
@@ -21,10 +22,10 @@ def prepare(
     clf: Classifier, encoded: Sequence[Encoded], labels: torch.Tensor, *, prior: str = "textrank", preset: Preset = None
 ) -> Salience:
     """The prior, fitted on the train split, with the salience of its texts: none is worked out twice."""
-    spec = inner(prior)
-    return fit_prior(
-        f"{spec}:preset=released" if (spec, preset) == ("textrank", "released") else spec, clf, encoded, labels
-    )
+    spec = Spec.read(prior, INSIDE)
+    if (spec, preset) == (Spec("textrank"), "released"):
+        spec = Spec("textrank", {"preset": "released"})
+    return fit_prior(spec, clf, encoded, labels)
 
 
 @term("saloss", needs=("attention",), prepare=prepare)
