@@ -19,6 +19,7 @@ from veridical.core.records import Cell
 from veridical.core.spec import base_name
 from veridical.core.statistics import bca, signed_rank
 from veridical.metric.agreement import kendall
+from veridical.metric.soft_faithfulness import SMALL
 
 Row = dict[str, Any]
 ORACLES = ("oracle", "inverted oracle")  # known from how the data was made: never ranked, never believed
@@ -37,6 +38,7 @@ class Sheet:
     scored: Mapping[str, np.ndarray]  # control -> [methods, metrics, texts] bool: a cell is there
     curves: Mapping[str, tuple[np.ndarray, ...]]  # control -> per metric [methods, texts, ratios]
     errors: np.ndarray  # [methods, metrics, texts]
+    rooms: np.ndarray  # [methods, metrics, texts], what values were divided by; NaN where a metric does not say
 
 
 def summarise(
@@ -112,7 +114,7 @@ def gather(cells: Sequence[Cell], corpus: str, metrics: Sequence[str]) -> Sheet:
     values = {c: np.full(shape, np.nan) for c in controls}
     scored = {c: np.zeros(shape, dtype=bool) for c in controls}
     curves = {c: tuple(np.full((shape[0], shape[2], n), np.nan) for n in lengths) for c in controls}
-    errors = np.full(shape, np.nan)
+    errors, rooms = np.full(shape, np.nan), np.full(shape, np.nan)
     for cell in cells:
         m, k, i = methods[cell.method], column[cell.metric], examples[cell.example]
         if scored[cell.control][m, k, i]:
@@ -128,7 +130,9 @@ def gather(cells: Sequence[Cell], corpus: str, metrics: Sequence[str]) -> Sheet:
             curves[cell.control][k][m, i] = score.curve  # None becomes NaN
         if score.error is not None and not cell.control:
             errors[m, k, i] = score.error
-    return Sheet(corpus, tuple(examples), tuple(methods), tuple(metrics), values, scored, curves, errors)
+        if score.room is not None and not cell.control:
+            rooms[m, k, i] = score.room
+    return Sheet(corpus, tuple(examples), tuple(methods), tuple(metrics), values, scored, curves, errors, rooms)
 
 
 def _cells(sheet: Sheet, seed: int) -> list[Row]:
@@ -139,6 +143,7 @@ def _cells(sheet: Sheet, seed: int) -> list[Row]:
             if not scored[m, k].any():
                 continue
             own, curve = values[m, k], sheet.curves[""][k][m].T  # [N], [R, N]
+            rooms = sheet.rooms[m, k]  # [N]
             defined = ~np.isnan(own)
             errors = sheet.errors[m, k][defined & ~np.isnan(sheet.errors[m, k])]
             rows.append(
@@ -147,6 +152,8 @@ def _cells(sheet: Sheet, seed: int) -> list[Row]:
                     "metric": metric,
                     "n": int(defined.sum()),
                     "undefined": int((scored[m, k] & ~defined).sum()),
+                    # Texts on which a soft metric divides by little; none where rooms are not known.
+                    "small": None if np.isnan(rooms).all() else int((rooms[defined] < SMALL).sum()),
                     "mean": _mean(own),
                     # The draws of different texts are independent: their errors add in squares.
                     "sampling_error": float(np.sqrt((errors**2).sum()) / len(errors)) if len(errors) else None,
@@ -270,7 +277,23 @@ def _notes(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Rankin
             gaps.append(f"{name} on {asked - whole} of {asked}")
     if gaps:
         notes.append(f"Texts on which a metric is undefined for some method are left out of it: {', '.join(gaps)}.")
-    return notes + _at_odds(sheet, facts, ranking)
+    return notes + _small(sheet) + _at_odds(sheet, facts, ranking)
+
+
+def _small(sheet: Sheet) -> list[str]:
+    """Texts on which a soft metric divides by little, so that its draws are too few."""
+    found = []
+    for k, name in enumerate(sheet.metrics):
+        defined = ~np.isnan(sheet.values[""][:, k]).all(0)  # [texts]
+        small = (sheet.rooms[:, k] < SMALL).any(0) & defined
+        if small.any():
+            found.append(f"{name} on {int(small.sum())} of {int(defined.sum())}")
+    if not found:
+        return []
+    return [
+        f"On some texts the model is hardly less sure without its tokens (D below {SMALL:g}), and ten draws of a soft "
+        f"metric are too few: {', '.join(found)}. Ask for more (samples=100)."
+    ]
 
 
 def _at_odds(sheet: Sheet, facts: Mapping[str, Mapping[str, Any]], ranking: Ranking) -> list[str]:

@@ -116,12 +116,18 @@ def _of_sample(rows: list[Row], corpus: Corpus, data: str, split: str) -> list[R
 
 
 def _figure(found: Evaluation, metric: str, method: str) -> str:
-    """A mean, with how many texts it is undefined for; nothing where the metric is not about this."""
-    own = [c.score.value for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
-    mean, undefined = found.mean(metric, method), sum(value is None for value in own)
-    if not own or mean is None:
-        return "undefined" if own else ""
-    return f"{mean:.3f} ({undefined} undefined)" if undefined else f"{mean:.3f}"
+    """A mean, with how many texts it is undefined for, and on how many a soft metric divides by little; nothing where
+    the metric is not about this."""
+    from veridical.metric.soft_faithfulness import SMALL
+
+    scores = [c.score for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
+    mean = found.mean(metric, method)
+    if not scores or mean is None:
+        return "undefined" if scores else ""
+    undefined = sum(score.value is None for score in scores)
+    small = sum(score.value is not None and score.room is not None and score.room < SMALL for score in scores)
+    counts = [f"{count} {what}" for count, what in ((undefined, "undefined"), (small, "with a small D")) if count]
+    return f"{mean:.3f} ({', '.join(counts)})" if counts else f"{mean:.3f}"
 
 
 def audit(

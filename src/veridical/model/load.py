@@ -34,7 +34,8 @@ def load(
 ) -> Classifier:
     """A classifier from a hub id, a folder (a model's or a run's), `minilm`, a model with its tokenizer, or a
     `pipeline("text-classification")`. `labels` gives it a new head for those classes, initialised from `seed`;
-    `:layers=3` behind a name keeps the first three layers."""
+    `:layers=3` behind a name keeps the first three layers, `:head=tanh` gives BigBird the head of explanation
+    regularisation."""
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline, or a Classifier
         source, tokenizer = source.model, tokenizer or source.tokenizer
     if isinstance(source, torch.nn.Module):
@@ -87,12 +88,15 @@ def _from_files(
 ) -> Classifier:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-    from veridical.model import bilstm  # noqa: F401  registers the BiLSTM with the Auto classes
+    from veridical.model import (
+        bilstm,  # noqa: F401  registers their models with the Auto classes
+        tanh_head,  # noqa: F401  registers their models with the Auto classes
+    )
 
     source, given = options(spec)
-    unknown = set(given) - {"layers"}
+    unknown = set(given) - {"layers", "head"}
     if unknown:
-        raise InputError(f"The model {spec!r} has no option {sorted(unknown)[0]!r}; the one there is: layers.")
+        raise InputError(f"The model {spec!r} has no option {sorted(unknown)[0]!r}; there are layers and head.")
     if source == "bilstm":
         raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
     where = _folder(source)
@@ -107,6 +111,8 @@ def _from_files(
             _shorten(config, read(given["layers"], int, f"layers of {source!r}"))
         if dropout is not None:
             _set_dropout(config, dropout, spec)
+        if "head" in given:
+            config = _with_head(config, given["head"], spec)
         if hasattr(config, "reference_compile"):
             config.reference_compile = False  # ModernBERT would compile itself, and again for every length
         # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
@@ -179,6 +185,14 @@ def _shorten(config: Any, layers: int) -> None:
     if not 1 <= layers <= total:
         raise InputError(f"layers={layers} is out of range; this encoder has layers 1 to {total}.")
     config.num_hidden_layers = layers
+
+
+def _with_head(config: Any, head: str, spec: str) -> Any:
+    from veridical.model.tanh_head import TanhHeadConfig, with_tanh_head
+
+    if head != "tanh" or config.model_type not in ("big_bird", TanhHeadConfig.model_type):
+        raise InputError(f"{spec!r} asks for the head {head!r}; the one there is to choose is head=tanh, of BigBird.")
+    return config if isinstance(config, TanhHeadConfig) else with_tanh_head(config)
 
 
 def _set_dropout(config: Any, dropout: float, spec: str) -> None:
