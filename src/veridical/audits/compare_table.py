@@ -145,15 +145,15 @@ def to_latex(table: Table) -> str:
     marks = f"; * differs from {table.models[0]}" if len(table.models) > 1 else ""
     for corpus in dict.fromkeys(e.corpus for e in table.entries):
         cells = [["metric", "method", *table.models]]
-        for (name, metric), found in _blocks(table):
+        for (name, metric), rows in _blocks(table):
             if name == corpus:
-                named = [_named(table, metric), *[""] * (len(found) - 1)]
-                cells += [[], *([first, method, *shown] for first, (method, shown) in zip(named, found, strict=True))]
+                named = [_named(table, metric), *[""] * (len(rows) - 1)]
+                cells += [[], *([first, method, *shown] for first, (method, shown) in zip(named, rows, strict=True))]
         lines += [tables.to_latex(cells, caption=f"{corpus}: means with 95% intervals{marks}.", names=2), ""]
         cells = [["method", *MEASURES.values()]]
-        for name, heading, found in _pairs(table):
+        for name, heading, rows in _pairs(table):
             if name == corpus:
-                cells += [[], [heading], *([method, *shown] for method, shown in found)]
+                cells += [[], [heading], *([method, *shown] for method, shown in rows)]
         if len(cells) > 1:
             caption = f"{corpus}: how alike models explain the same texts, means with 95% intervals."
             lines += [tables.to_latex(cells, caption=caption), ""]
@@ -167,36 +167,36 @@ def _named(table: Table, metric: str) -> str:
 def _blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list[str]]]]]:
     """(corpus, metric) and its lines: method and what is shown for each model."""
     differs = {(t.corpus, t.metric, t.method, t.b) for t in _to_first(table) if t.p_holm < ALPHA}
-    own = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
+    entries = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
     for corpus, metric in dict.fromkeys((e.corpus, e.metric) for e in table.entries):
         methods = dict.fromkeys(e.method for e in table.entries if (e.corpus, e.metric) == (corpus, metric))
         rows = []
         for method in methods:
             keys = [(corpus, metric, method, model) for model in table.models]
-            rows.append((method, [_shown(own.get(key)) + ("*" if key in differs else "") for key in keys]))
+            rows.append((method, [_shown(entries.get(key)) + ("*" if key in differs else "") for key in keys]))
         yield (corpus, metric), rows
 
 
 def _pairs(table: Table) -> Iterator[tuple[str, str, list[tuple[str, list[str]]]]]:
     """A corpus and two models: the corpus, what is said above, and the lines: method and what is shown per measure."""
     for key in dict.fromkeys((a.corpus, a.a, a.b) for a in table.agreements):
-        own = [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
+        alike = [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
         rows = [
-            (method, [_figure(a, ()) for name in MEASURES for a in own if (a.method, a.measure) == (method, name)])
-            for method in dict.fromkeys(a.method for a in own)
+            (method, [_figure(a, ()) for name in MEASURES for a in alike if (a.method, a.measure) == (method, name)])
+            for method in dict.fromkeys(a.method for a in alike)
         ]
-        yield key[0], _heading(own), rows
+        yield key[0], _heading(alike), rows
 
 
-def _heading(own: list[Agreement]) -> str:
-    first = own[0]
+def _heading(agreements: list[Agreement]) -> str:
+    first = agreements[0]
     names = {name for pair in first.runs for name in pair}
     who = f"{first.a} and {first.b}" if first.a != first.b else f"{len(names)} runs of {first.a}"
-    most = max(own, key=lambda a: a.comparisons)
-    said = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
+    most = max(agreements, key=lambda a: a.comparisons)
+    heading = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
     if most.other_class:
-        said += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
-    return said
+        heading += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
+    return heading
 
 
 def _to_first(table: Table) -> list[Test]:
@@ -207,13 +207,13 @@ def _shown(entry: Entry | None) -> str:
     return "-" if entry is None else _figure(entry, entry.values)
 
 
-def _figure(found: Entry | Agreement, values: tuple[float, ...]) -> str:
+def _figure(figure: Entry | Agreement, values: tuple[float, ...]) -> str:
     """The mean, its interval or else the values behind it, and how many texts have none."""
-    if found.mean is None:
+    if figure.mean is None:
         return "undefined"
-    said = f"{found.mean:.3f}"
-    if found.low is not None:
-        said += f" [{found.low:.3f}, {found.high:.3f}]"
+    text = f"{figure.mean:.3f}"
+    if figure.low is not None:
+        text += f" [{figure.low:.3f}, {figure.high:.3f}]"
     elif len(values) > 1:
-        said += f" ({' '.join(f'{value:.3f}' for value in values)})"
-    return said + (f", {found.undefined} undefined" if found.undefined else "")
+        text += f" ({' '.join(f'{value:.3f}' for value in values)})"
+    return text + (f", {figure.undefined} undefined" if figure.undefined else "")

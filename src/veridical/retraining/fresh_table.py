@@ -38,14 +38,14 @@ def _entry(key: Key, values: tuple[float | None, ...]) -> Entry:
 
 def _tests(entries: Sequence[Entry], objectives: Sequence[str]) -> list[Test]:
     """Every two objectives on every method of one corpus; Holm's correction is over all of these."""
-    own = {(e.method, e.model): np.array(e.values) for e in entries}
-    found = []
+    values = {(e.method, e.model): np.array(e.values) for e in entries}
+    tests = []
     for method in dict.fromkeys(e.method for e in entries if e.method != RANDOM):
         for a, b in combinations(objectives, 2):
-            test = between(own.get((method, a), np.array([])), own.get((method, b), np.array([])))
+            test = between(values.get((method, a), np.array([])), values.get((method, b), np.array([])))
             if test is not None:
-                found.append((method, a, b, test))
-    corrected = holm([test.p_rank_sum for _, _, _, test in found])
+                tests.append((method, a, b, test))
+    corrected = holm([test.p_rank_sum for _, _, _, test in tests])
     return [
         Test(
             corpus=entries[0].corpus,
@@ -58,5 +58,5 @@ def _tests(entries: Sequence[Entry], objectives: Sequence[str]) -> list[Test]:
             p_paired=None,
             **asdict(test),
         )
-        for (method, a, b, test), p in zip(found, corrected, strict=True)
+        for (method, a, b, test), p in zip(tests, corrected, strict=True)
     ]
