@@ -6,16 +6,16 @@ The settings of a run are a dataclass whose fields carry name, type and default;
 from __future__ import annotations
 
 import dataclasses
-import math
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from veridical.core.errors import InputError, unknown
-from veridical.core.registry import read
+from veridical.core.ranges import above, at_least, between, insist
 from veridical.core.spec import base_name, pair
+from veridical.core.values import read
 
 T = TypeVar("T")
 
@@ -23,39 +23,31 @@ T = TypeVar("T")
 Select = Literal["macro_f1", "accuracy", "auroc", "loss", "calibration_error", "objective", "last"]
 
 
-def _insist(holds: bool, key: str, value: Any, allowed: str) -> None:
-    if not holds:
-        raise InputError(f"{key} is {value!r}; it must be {allowed}.")
+Count = Annotated[int, at_least(1)]
+Rate = Annotated[float, at_least(0)]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainConfig:
     """How the training loop runs: everything that can change its result, and nothing else."""
 
-    epochs: int = 3
-    batch: int = 32  # examples per step, over all processes together
-    lr: float = 5e-5  # of the encoder
-    head_lr: float = 1e-3  # of what stands on it
+    epochs: Count = 3
+    batch: Count = 32  # examples per step, over all processes together
+    lr: Rate = 5e-5  # of the encoder
+    head_lr: Rate = 1e-3  # of what stands on it
     optimizer: Literal["adamw", "amsgrad"] = "adamw"
-    weight_decay: float = 0.01
+    weight_decay: Rate = 0.01
     no_decay: tuple[str, ...] = ("bias", "norm")  # parameters with such a word in their name are not decayed
     schedule: Literal["linear", "constant"] = "linear"  # after the warm-up
-    warmup: float = 0.1  # share of all steps
-    clip: float | None = 1.0  # largest norm of the gradient; none: no clipping
+    warmup: Annotated[float, between(0, 1, without="high")] = 0.1  # share of all steps
+    clip: Annotated[float, above(0)] | None = 1.0  # largest norm of the gradient; none: no clipping
     select: Select = "macro_f1"  # the dev score that picks the epoch to keep
-    patience: int | None = None  # epochs without a better score before stopping; none: run them all
-    budget: int = 8192  # padded tokens in one pass; a larger batch is run in several passes
-    threads: int | None = None  # none: as many as torch takes when the run starts
+    patience: Count | None = None  # epochs without a better score before stopping; none: run them all
+    budget: Count = 8192  # padded tokens in one pass; a larger batch is run in several passes
+    threads: Count | None = None  # none: as many as torch takes when the run starts
 
     def __post_init__(self) -> None:
-        for key in ("epochs", "batch", "budget"):
-            _insist(getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
-        for key in ("patience", "threads"):
-            _insist(getattr(self, key) is None or getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
-        for key in ("lr", "head_lr", "weight_decay"):
-            _insist(0 <= getattr(self, key) < math.inf, key, getattr(self, key), "0 or more")
-        _insist(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
-        _insist(0 <= self.warmup < 1, "warmup", self.warmup, "a share of the steps, from 0 to below 1")
+        insist(self)
         if self.select == "last" and self.patience is not None:
             raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
 
