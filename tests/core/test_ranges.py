@@ -22,6 +22,8 @@ Steps = Annotated[int, "how many", at_least(1)]
         ("0", Annotated[float, above(0)], "steps is 0; it must be above 0."),
         ("inf", Annotated[float, at_least(0)], "steps is inf; it must be at least 0, and finite."),
         ("1.5", Annotated[float, between(0, 1)], "steps is 1.5; it must be from 0 to 1."),
+        ("0", Annotated[float, between(0, 1, without="low")], "steps is 0; it must be above 0 and at most 1."),
+        ("1", Annotated[float, between(0, 1, without="high")], "steps is 1; it must be at least 0 and below 1."),
         ("0.5+2", tuple[Annotated[float, between(0, 1)], ...], "steps is 2; it must be from 0 to 1."),
         ("0.5+2", Annotated[tuple[float, ...], between(0, 1)], "steps is 2; it must be from 0 to 1."),
     ],

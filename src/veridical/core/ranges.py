@@ -10,7 +10,7 @@ import math
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from veridical.core.errors import InputError
 
@@ -38,8 +38,12 @@ def above(low: float) -> Range:
     return Range(f"above {low:g}", lambda value: low < value < math.inf)
 
 
-def between(low: float, high: float) -> Range:
-    """Both ends are allowed."""
+def between(low: float, high: float, *, without: Literal["low", "high"] | None = None) -> Range:
+    """Both ends are allowed, but for the one named."""
+    if without == "low":
+        return Range(f"above {low:g} and at most {high:g}", lambda value: low < value <= high)
+    if without == "high":
+        return Range(f"at least {low:g} and below {high:g}", lambda value: low <= value < high)
     return Range(f"from {low:g} to {high:g}", lambda value: low <= value <= high)
 
 

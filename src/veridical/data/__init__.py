@@ -19,6 +19,7 @@ from veridical.core.records import Dataset
 from veridical.core.registry import Choice, Registry
 from veridical.core.spec import Spec
 from veridical.core.statistics import mean
+from veridical.core.text import words_of
 from veridical.data.split import sample
 
 Needs = Literal["index", "hub", "path"] | None
@@ -129,6 +130,5 @@ def _indices(label: int | tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def _marked_share(text: str, spans: Iterable[tuple[int, int]]) -> float:
-    words = [match.span() for match in re.finditer(r"\S+", text)]
-    spans = list(spans)
+    words, spans = words_of(text), list(spans)
     return sum(any(s < end and start < e for s, e in spans) for start, end in words) / len(words)

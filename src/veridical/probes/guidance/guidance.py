@@ -24,6 +24,7 @@ from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
+from veridical.core.spec import listed
 from veridical.data import load_data
 from veridical.data.labels import relabel
 from veridical.data.split import sample
@@ -192,11 +193,7 @@ def _elsewhere(data: Dataset, split: str, own: str | None) -> Dataset:
 def _specs(given: str | Sequence[str], more: Sequence[str], conditions: Sequence[Condition]) -> list[str]:
     """Labels of the methods: those given, and always those that some condition guides."""
     guides = [guide for one in conditions for guide in one.guides]
-    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*_listed(given), *more, *guides])))
-
-
-def _listed(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*listed(given), *more, *guides])))
 
 
 def _claim(folder: Path, home: Dataset, others: Sequence[Dataset], settings: Mapping[str, Any]) -> None:

@@ -7,7 +7,6 @@ A prior is a function `(encoded, fitted, *, options) -> salience [T]`: non-negat
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -34,10 +33,6 @@ class Prior:
     name: str
     run: Callable[..., np.ndarray]
     fit: Callable[[Classifier, Sequence[Encoded], Any], Any] | None = None
-
-    @property
-    def summary(self) -> str:
-        return (inspect.getdoc(self.run) or "").split("\n\n")[0].replace("\n", " ")
 
 
 priors: Registry[Prior] = Registry("prior", "veridical.training.prior")
