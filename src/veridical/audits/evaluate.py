@@ -5,7 +5,7 @@ files of their own, and what is there is not done again:
 
     evaluation.json                                                 of which model, texts, target, controls and seed
     attributions/<method>-<hash>/part-0000.parquet                  the exchange schema
-    scores/<metric>-<hash>/<method>-<hash>/part-0000.parquet        corpus, example, ..., value, curve, error
+    scores/<metric>-<hash>/<method>-<hash>/part-0000.parquet        corpus, example, ..., value, curve, error, room
 """
 
 from __future__ import annotations
@@ -354,6 +354,7 @@ def columns(cells: Sequence[Cell]) -> Any:
             "value": pyarrow.array([c.score.value for c in cells], number),
             "curve": pyarrow.array([list(c.score.curve) for c in cells], pyarrow.list_(number)),
             "error": pyarrow.array([c.score.error for c in cells], number),
+            "room": pyarrow.array([c.score.room for c in cells], number),
         }
     )
 
@@ -366,7 +367,7 @@ def read_cells(path: str | Path) -> list[Cell]:
             example=row["example"],
             method=row["method"],
             metric=row["metric"],
-            score=Score(row["value"], tuple(row["curve"]), row["error"]),
+            score=Score(row["value"], tuple(row["curve"]), row["error"], row.get("room")),  # no room before it was kept
             control=row["control"],
         )
         for row in store.read_parquet(path).to_pylist()

@@ -25,6 +25,7 @@ class Sheet:
     scored: Mapping[str, np.ndarray]  # control -> [methods, metrics, texts] bool: a cell is there
     curves: Mapping[str, tuple[np.ndarray, ...]]  # control -> per metric [methods, texts, ratios]
     errors: np.ndarray  # [methods, metrics, texts]
+    rooms: np.ndarray  # [methods, metrics, texts], what values were divided by; NaN where a metric does not say
 
     @property
     def controls(self) -> tuple[Control, ...]:
@@ -48,7 +49,7 @@ def gather(cells: Sequence[Cell], corpus: str, metrics: Sequence[str]) -> Sheet:
     values = {c: np.full(shape, np.nan) for c in controls}
     scored = {c: np.zeros(shape, dtype=bool) for c in controls}
     curves = {c: tuple(np.full((shape[0], shape[2], n), np.nan) for n in lengths) for c in controls}
-    errors = np.full(shape, np.nan)
+    errors, rooms = np.full(shape, np.nan), np.full(shape, np.nan)
     for cell in cells:
         m, k, i = methods[cell.method], column[cell.metric], examples[cell.example]
         if scored[cell.control][m, k, i]:
@@ -64,4 +65,6 @@ def gather(cells: Sequence[Cell], corpus: str, metrics: Sequence[str]) -> Sheet:
             curves[cell.control][k][m, i] = score.curve  # None becomes NaN
         if score.error is not None and not cell.control:
             errors[m, k, i] = score.error
-    return Sheet(corpus, tuple(examples), tuple(methods), tuple(metrics), values, scored, curves, errors)
+        if score.room is not None and not cell.control:
+            rooms[m, k, i] = score.room
+    return Sheet(corpus, tuple(examples), tuple(methods), tuple(metrics), values, scored, curves, errors, rooms)

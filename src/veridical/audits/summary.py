@@ -39,6 +39,7 @@ from veridical.core.records import Cell
 from veridical.core.spec import base_name
 from veridical.core.statistics import bca, mean, number, signed_rank
 from veridical.metric.agreement import kendall
+from veridical.metric.soft_faithfulness import SMALL
 
 Facts = Mapping[str, MetricFacts]  # by metric
 PAIR = " ~ "  # joins the two methods an agreement is between
@@ -82,7 +83,7 @@ def _means(sheet: Sheet, seed: int) -> list[MeanScore]:
             if not scored[m, k].any():
                 continue
             scores, curve = values[m, k], sheet.curves[""][k][m].T  # [N], [R, N]
-            defined = ~np.isnan(scores)
+            defined, rooms = ~np.isnan(scores), sheet.rooms[m, k]  # [N], [N]
             errors = sheet.errors[m, k][defined & ~np.isnan(sheet.errors[m, k])]
             rows.append(
                 MeanScore(
@@ -91,6 +92,7 @@ def _means(sheet: Sheet, seed: int) -> list[MeanScore]:
                     metric=metric,
                     n=int(defined.sum()),
                     undefined=int((scored[m, k] & ~defined).sum()),
+                    small=None if np.isnan(rooms).all() else int((rooms[defined] < SMALL).sum()),
                     mean=mean(scores),
                     # The draws of different texts are independent: their errors add in squares.
                     sampling_error=float(np.sqrt((errors**2).sum()) / len(errors)) if len(errors) else None,
@@ -210,8 +212,9 @@ def _comparisons(sheet: Sheet, facts: Facts) -> list[Comparison]:
 def _noted(sheet: Sheet, facts: Facts, ranking: Ranking, home: Ranking | None) -> Verdict:
     """The verdict on a ranking with all its notes; out of domain `home` is the ranking in the model's own."""
     plain = verdict(ranking)
-    notes = [*plain.notes, *_weights_said(sheet, ranking), *_gaps(sheet, facts), *_at_odds(sheet, facts, ranking)]
-    return replace(plain, notes=(*notes, *([] if home is None else _moved(home, ranking))))
+    notes = [*plain.notes, *_weights_said(sheet, ranking), *_gaps(sheet, facts)]
+    notes += [*_small(sheet), *_at_odds(sheet, facts, ranking), *([] if home is None else _moved(home, ranking))]
+    return replace(plain, notes=tuple(notes))
 
 
 def _weights_said(sheet: Sheet, ranking: Ranking) -> list[str]:
@@ -243,6 +246,22 @@ def _gaps(sheet: Sheet, facts: Facts) -> list[str]:
     if gaps:
         notes.append(f"Texts on which a metric is undefined for some method are left out of it: {', '.join(gaps)}.")
     return notes
+
+
+def _small(sheet: Sheet) -> list[str]:
+    """Texts on which a soft metric divides by little, so that its draws are too few."""
+    counts = []
+    for k, name in enumerate(sheet.metrics):
+        defined = ~np.isnan(sheet.values[""][:, k]).all(0)  # [texts]
+        small = (sheet.rooms[:, k] < SMALL).any(0) & defined
+        if small.any():
+            counts.append(f"{name} on {int(small.sum())} of {int(defined.sum())}")
+    if not counts:
+        return []
+    return [
+        f"On some texts the model is hardly less sure without its tokens (D below {SMALL:g}), and ten draws of a soft "
+        f"metric are too few: {', '.join(counts)}. Ask for more (samples=100)."
+    ]
 
 
 def _at_odds(sheet: Sheet, facts: Facts, ranking: Ranking) -> list[str]:

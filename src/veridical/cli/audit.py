@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from veridical.cli.speech import Json, Number
+from veridical.core.spec import listed
 
 if TYPE_CHECKING:
     from veridical.audits.audit import Audit
@@ -117,12 +118,18 @@ def _of_sample(rows: list[Row], corpus: Corpus, data: str, split: str) -> list[R
 
 
 def _figure(found: Evaluation, metric: str, method: str) -> str:
-    """A mean, with how many texts it is undefined for; nothing where the metric is not about this."""
-    own = [c.score.value for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
-    mean, undefined = found.mean(metric, method), sum(value is None for value in own)
-    if not own or mean is None:
-        return "undefined" if own else ""
-    return f"{mean:.3f} ({undefined} undefined)" if undefined else f"{mean:.3f}"
+    """A mean, with how many texts it is undefined for, and on how many a soft metric divides by little; nothing where
+    the metric is not about this."""
+    from veridical.metric.soft_faithfulness import SMALL
+
+    scores = [c.score for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
+    mean = found.mean(metric, method)
+    if not scores or mean is None:
+        return "undefined" if scores else ""
+    undefined = sum(score.value is None for score in scores)
+    small = sum(score.value is not None and score.room is not None and score.room < SMALL for score in scores)
+    counts = [f"{count} {what}" for count, what in ((undefined, "undefined"), (small, "with a small D")) if count]
+    return f"{mean:.3f} ({', '.join(counts)})" if counts else f"{mean:.3f}"
 
 
 def audit(
@@ -179,16 +186,15 @@ def audit(
     from veridical.core.errors import InputError
 
     controls: list[Literal["permutation", "gaussian"]] = []
-    for name in map(str.strip, control.split(",")):
+    for name in listed(control):
         if name != "permutation" and name != "gaussian":
             raise InputError(f"--control is {control!r}; it must be permutation, gaussian, or both with a comma.")
         controls.append(name)
-    others = [name.strip() for part in ood or () for name in part.split(",") if name.strip()]
     made = run(
         model,
         data,
         out=out,
-        ood=others,
+        ood=listed(ood),
         split=split,
         limit=limit,
         quick=quick,

@@ -7,7 +7,7 @@ word level can be compared between models with different tokenizers.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -30,14 +30,6 @@ def trim(text: str, span: Span) -> Span:
     while end > start and text[end - 1].isspace():
         end -= 1
     return start, end
-
-
-def word_of(span: Span, words: Sequence[Span]) -> int:
-    """Index of the word a token belongs to: the one it starts in, else the next; the last one at the end."""
-    for index, (_, end) in enumerate(words):
-        if span[0] < end:
-            return index
-    return len(words) - 1
 
 
 def align(text: str, spans: Iterable[Span]) -> list[int]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from veridical.core.records import Attribution, Cost, Encoded, Example
+from veridical.core.spec import base_name
 from veridical.core.text import Gather, by_word, words_of
 from veridical.model.classifier import Classifier
 
@@ -26,7 +27,7 @@ class Explanation:
     def of(cls, clf: Classifier, attribution: Attribution) -> Explanation:
         from veridical.attribution import methods
 
-        name = attribution.method.partition(":")[0]
+        name = base_name(attribution.method)
         signed = methods[name].signed if name in methods else bool((attribution.scores < 0).any())
         tokens = tuple(clf.tokens(attribution.encoded.ids))
         return cls(attribution, tokens, clf.labels, signed)

@@ -28,6 +28,7 @@ from veridical.core.errors import InputError, unknown
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
 from veridical.core.registry import Choice
+from veridical.core.spec import Spec, base_name, listed
 from veridical.core.statistics import mean
 from veridical.data import load_data
 from veridical.data.split import sample
@@ -130,32 +131,27 @@ def objectives(base: str, over: Sequence[str]) -> list[str]:
         raise InputError("There is nothing to search; write it like saloss.weight=1e-2,1e-3,1e-4.")
     found = []
     for values in product(*(axis[2] for axis in axes)):
-        parts = [part.strip() for part in base.split(",") if part.strip()]
+        specs = [Spec.read(text) for text in listed(base)]
         for (name, option, _), value in zip(axes, values, strict=True):
-            parts = _with(parts, name, option, value)
-        found.append(label(read_objective(",".join(parts))))  # reads, and so checks, every option
+            specs = _with(specs, name, option, value)
+        text = ",".join(spec.write() for spec in specs)
+        found.append(label(read_objective(text)))  # reads, and so checks, every option
     return list(dict.fromkeys(found))
 
 
 def _axis(text: str) -> tuple[str, str, list[str]]:
     match = re.fullmatch(r"\s*(\w+)\.(\w+)\s*=(.*)", text, re.DOTALL)
-    values = [value.strip() for value in match[3].split(",") if value.strip()] if match else []
+    values = listed(match[3]) if match else []
     if match is None or not values:
         raise InputError(f"{text!r} is not TERM.OPTION=value,value; write it like saloss.weight=1e-2,1e-3,1e-4.")
     return match[1], match[2], values
 
 
-def _with(parts: list[str], name: str, option: str, value: str) -> list[str]:
-    """The parts of an objective with one option of one term set."""
-    if all(part.partition(":")[0] != name for part in parts):
-        parts = [*parts, name]
-    changed = []
-    for part in parts:
-        term, *options = part.split(":")
-        if term == name:
-            options = [o for o in options if o.partition("=")[0] != option] + [f"{option}={value}"]
-        changed.append(":".join([term, *options]))
-    return changed
+def _with(specs: Sequence[Spec], name: str, option: str, value: str) -> list[Spec]:
+    """The terms of an objective with one option of one term set; a term that is not there is added."""
+    if all(spec.name != name for spec in specs):
+        specs = [*specs, Spec(name)]
+    return [Spec(name, {**spec.options, option: value}) if spec.name == name else spec for spec in specs]
 
 
 def _named(spec: str) -> str:
@@ -181,7 +177,7 @@ class _Judge:
 def _judge(select: str) -> _Judge:
     if select in BETTER:
         return _Judge(select, BETTER[select], None)
-    if select.partition(":")[0] not in metrics:
+    if base_name(select) not in metrics:
         raise unknown("metric or score to select by", select, [*BETTER, *(metric.name for metric in metrics)])
     choice = metrics.choose(select)
     if "pair" in choice.entry.needs:

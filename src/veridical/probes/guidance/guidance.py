@@ -26,6 +26,7 @@ from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
+from veridical.core.spec import listed
 from veridical.data import load_data
 from veridical.data.labels import relabel
 from veridical.data.split import sample
@@ -36,7 +37,7 @@ from veridical.model.load import load
 from veridical.probes.guidance.change import MARGIN
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
 from veridical.probes.guidance.reliance import DRAWS
-from veridical.probes.guidance.runs import Condition, condition
+from veridical.probes.guidance.runs import Condition, condition, selection
 from veridical.probes.guidance.summary import TABLES, summarise
 from veridical.probes.guidance.verdict import WITNESSES
 
@@ -132,7 +133,8 @@ def guidance(
     corpora: list[Corpus] = []
     runs = [(one, run) for one in conditions for run in one.runs]
     with Report("Measuring", len(runs) * (1 + len(others)), progress=progress) as report:
-        for note in left_out:
+        chosen_by = selection(conditions)
+        for note in filter(None, [*left_out, chosen_by]):
             report.say(note)
         for one, run in runs:
             clf = load(run.folder)
@@ -154,6 +156,7 @@ def guidance(
         "settings": {**settings, "methods": how.methods, "ood_methods": away.methods, "metrics": judges}
         | {"witnesses": [c.label for c in seen], "margin": margin, "draws": draws, "by": by},
         "left_out": left_out,
+        "selection": chosen_by,
         **_stamp(),
     }
     summary = store.plain(summary)  # as the page would read it from the file
@@ -192,11 +195,7 @@ def _elsewhere(data: Dataset, split: str, own: str | None) -> Dataset:
 def _specs(given: str | Sequence[str], more: Sequence[str], conditions: Sequence[Condition]) -> list[str]:
     """Labels of the methods: those given, and always those that some condition guides."""
     guides = [guide for one in conditions for guide in one.guides]
-    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*_listed(given), *more, *guides])))
-
-
-def _listed(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*listed(given), *more, *guides])))
 
 
 def _claim(folder: Path, home: Dataset, others: Sequence[Dataset], settings: Mapping[str, Any]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from veridical.audits.corpora import Corpus
+from veridical.core.spec import base_name
 from veridical.probes.guidance import alike, outlook, tables
 from veridical.probes.guidance.measure import Settings
 from veridical.probes.guidance.reliance import TINY
@@ -79,7 +80,7 @@ def summarise(
                 reliance=reliance[one.name],
                 moved=_moved(shared["reliance"], corpus.name, (base.name, one.name)),
                 margin=margin,
-                metric=how.plausibility[0].partition(":")[0].replace("auc", "AUC"),
+                metric=base_name(how.plausibility[0]).replace("auc", "AUC"),
                 marked=_marked(corpus),
             )
             made = verdict(evidence)
@@ -98,7 +99,13 @@ def summarise(
         "headline": headline(spoken),
         "verdicts": verdicts,
         "conditions": [
-            {"name": one.name, "objective": one.objective, "bound": one.bound, "guides": one.guides}
+            {
+                "name": one.name,
+                "objective": one.objective,
+                "bound": one.bound,
+                "guides": one.guides,
+                "select": one.select,
+            }
             | {"setting": one.setting, "seeds": [run.seed for run in one.runs], "failed": one.failed}
             for one in conditions
         ],
@@ -120,7 +127,7 @@ def _moved(rows: Sequence[Row], corpus: str, names: Sequence[str]) -> float:
 
 
 def _marked(corpus: Corpus) -> str:
-    planted = corpus.name.partition(":")[0] == "planted"
+    planted = base_name(corpus.name) == "planted"
     return "the words that decide the label" if planted else "the words people marked"
 
 
