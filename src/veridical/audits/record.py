@@ -7,7 +7,7 @@ A table of the summary is a tuple of rows, and a row names its corpus. What is u
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -181,9 +181,10 @@ class AuditSummary:
     sparsity: tuple[Concentration, ...] = ()
     truth: tuple[TruthOrder, ...] = ()  # empty where no truth is known
 
+    # Before 0.2 the summary was a mapping of plain values: asked like one, it still answers.
+
     def __getitem__(self, name: str) -> Any:
-        """A field in its plain form, as the summary had it while it was a mapping (before 0.2)."""
-        if name not in {field.name for field in fields(self)}:
+        if name not in self.keys():
             raise KeyError(name)
         warnings.warn(
             f"An audit's summary is a record now: write summary.{name}; summary[{name!r}] goes with version 0.3.",
@@ -191,6 +192,12 @@ class AuditSummary:
             stacklevel=2,
         )
         return store.plain(getattr(self, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        return [field.name for field in fields(self)]
 
 
 # -- the texts that are shown -------------------------------------------------------------------------------
