@@ -379,7 +379,7 @@ small(Path({out!r}))
 def test_killed_at_any_moment_it_goes_on_to_the_same_tables(tmp_path):
     expected = results(small(tmp_path / "calm").folder)
     out = tmp_path / "killed"
-    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+    paths = [str(Path(__file__).parents[0]), str(Path(__file__).parents[2])]
     script = KILLED.format(paths=paths, out=str(out))
     for files in (12, 22):  # killed when so many have been seen
         process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OMP_NUM_THREADS": "1"})
