@@ -24,6 +24,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veridical.core import plugins
 from veridical.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -293,12 +294,15 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def stamp(**facts: Any) -> dict[str, Any]:
-    """Where a result comes from: versions, platform and time, with the facts given. Names no host or user."""
+    """Where a result comes from: versions (of users' own parts too), platform and time, with the facts given. Names no
+    host or user."""
     names = ("veridical", "torch", "transformers", "accelerate", "numpy")
+    parts = plugins.fingerprints()
     return {
         **{name: metadata.version(name) for name in names},
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        **({"with": parts} if parts else {}),
         **facts,
     }
