@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from veridical.core import plugins
 from veridical.core.errors import InputError, unknown
 from veridical.core.spec import Spec, listed
 from veridical.core.values import read, write
@@ -51,7 +52,7 @@ class Choice(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """The entries of one kind, found by importing every module of one package on first use."""
+    """The entries of one kind, found by importing every module of one package on first use, and users' own modules."""
 
     def __init__(self, kind: str, package: str):
         self.kind, self.package = kind, package
@@ -59,15 +60,19 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def add(self, entry: T) -> None:
-        if entry.name in self._entries:
-            raise ValueError(f"two {self.kind}s are called {entry.name!r}")
+        plugins.check(self.kind, self._entries.get(entry.name), entry)
         self._entries[entry.name] = entry
 
     def _scan(self) -> None:
         if not self._scanned:
             self._scanned = True
-            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
+            try:
+                for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                    importlib.import_module(f"{self.package}.{module.name}")
+            except InputError:  # a user's part has a name of ours: whoever asks next is told so again
+                self._scanned = False
+                raise
+        plugins.load()
 
     def __iter__(self) -> Iterator[T]:
         self._scan()
