@@ -146,7 +146,7 @@ class Cost:
     backward: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
     """Scores of one example's tokens for one class; 0 where a token is not free."""
 
