@@ -8,7 +8,7 @@ import pytest
 
 from veridical.core.errors import InputError
 from veridical.data import load_data
-from veridical.data.sst import extremities, parse_tree, row_of
+from veridical.data.sst import _scores, parse_tree, row_of
 
 # (tree, extremity of every leaf)
 BY_HAND = [
@@ -29,7 +29,7 @@ BY_HAND = [
 
 @pytest.mark.parametrize(("tree", "expected"), BY_HAND)
 def test_extremities_by_hand(tree: str, expected: list[float]) -> None:
-    assert extremities(parse_tree("", tree)) == expected
+    assert [extremity for _, extremity in _scores(parse_tree("", tree))] == expected
 
 
 def test_words_are_restored_and_a_no_break_space_makes_two_words_of_one_score() -> None:

@@ -112,7 +112,6 @@ class Explained:
     logits: np.ndarray  # [C]
     scores: np.ndarray | None = None  # [T]
     mask_id: int | None = None  # the tokenizer's [MASK]
-    pad_id: int = 0
     seed: int = 0
 
 

@@ -97,12 +97,8 @@ def row_of(tree: Node, where: str = "", id: str | None = None) -> Row:
     return Row(where, text, int(tree.label > 2), id=id, rationale=[int(score >= 0.5) for _, score in words])
 
 
-def extremities(tree: Node) -> list[float]:
-    """Per leaf the extremity (0, 0.5 or 1) of the explanatory phrase it belongs to."""
-    return [score for _, score in _scores(tree)]
-
-
 def _scores(node: Node) -> list[tuple[Node, float]]:
+    """Each leaf with the extremity (0, 0.5 or 1) of the explanatory phrase it belongs to."""
     extremity = _extremity(node.label)
     if not node.parts or extremity > max(_extremity(node.low), _extremity(node.high)):
         return [(leaf, extremity) for leaf in _leaves(node)]
