@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from veridical.core.errors import InputError
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.decompose.wiring import Affine, Head, HeadSteps, Layer, Norm, check, head_steps
+from veridical.model.decompose.rebuild import HeadSteps, check, head_steps
+from veridical.model.decompose.wiring import Affine, Head, Layer, Norm
 
 
 @dataclass(frozen=True)
