@@ -135,12 +135,12 @@ class _Keys(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") == "softmax" and self._over_keys(args[0] if args else kwargs["input"]):
-            scores, rest = (args[0], args[1:]) if args else (kwargs.pop("input"), ())
+            scores, more = (args[0], args[1:]) if args else (kwargs.pop("input"), ())
             bias = self.bias.to(scores)
             bias = bias if scores.ndim == 2 else bias[:, None, None]
             self.count += 1
             lowest = torch.finfo(scores.dtype).min  # masked keys stand there already
-            return func((scores + bias).clamp(min=lowest), *rest, **kwargs)
+            return func((scores + bias).clamp(min=lowest), *more, **kwargs)
         return func(*args, **kwargs)
 
     def _over_keys(self, scores: Tensor) -> bool:
