@@ -36,9 +36,10 @@ def test_words_are_what_white_space_separates(text):
 @given(TEXT.filter(lambda text: text.strip()))
 def test_the_pass_over_spans_agrees_with_looking_each_up(text):
     spans = [trim(text, (i, i + 1)) for i in range(len(text))]
-    words = words_of(text)
-    looked_up = [next((i for i, (_, end) in enumerate(words) if start < end), len(words) - 1) for start, _ in spans]
-    assert align(text, spans) == looked_up
+    ends = [end for _, end in words_of(text)]
+    assert align(text, spans) == [
+        next((word for word, end in enumerate(ends) if start < end), len(ends) - 1) for start, _ in spans
+    ]
 
 
 def test_white_space_at_the_ends_of_a_token_is_not_its_own():

@@ -99,6 +99,24 @@ def test_real_draws_come_to_the_same_figure(name, metric, inverted):
     assert found.error < 0.01
 
 
+@pytest.mark.parametrize(("name", "metric"), BOTH)
+def test_a_score_says_what_it_was_divided_by(name, metric):
+    """D, the fall to the null input: where it is small the same scatter of draws makes a far larger error."""
+
+    def found(null: float):
+        asker = metric(seen([0.2, 0.8], p=0.9), samples=4)
+        next(asker)
+        with pytest.raises(StopIteration) as end:
+            asker.send(answers([null] * 4 + [0.86, 0.88, 0.87, 0.89]))
+        return end.value.value
+
+    wide, small, none = found(0.3), found(0.85), found(0.9)
+    assert (wide.room, small.room) == (pytest.approx(0.6), pytest.approx(0.05))
+    assert small.error == pytest.approx(12 * wide.error)
+    assert none.value is None
+    assert none.room < 1e-5
+
+
 class Sum(torch.nn.Module):
     """p(class 0) = 0.5 + the sum of the word vectors' elements."""
 

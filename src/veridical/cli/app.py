@@ -22,6 +22,7 @@ from veridical.cli import run as cli_run
 from veridical.cli import status as cli_status
 from veridical.cli.search import ByMethods, ByTexts, Searched, Selected
 from veridical.cli.speech import Json, Number, PlainGroup, say
+from veridical.core.spec import listed
 
 app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
 app.add_typer(cli_data.app, name="data")
@@ -109,7 +110,7 @@ def train(
     given = {"data": data, "model": model, "objective": objective, "limit": limit, "bound": bound, "out": out}
     flags = [f"{name}={value}" for name, value in given.items() if value is not None]
     if seed is not None:
-        flags.append(f"seeds={'+'.join(part.strip() for part in seed.split(','))}")
+        flags.append(f"seeds={'+'.join(listed(seed))}")
     job = train_job(config, [*(settings or ()), *flags])
     progress = False if as_json else None
     found = search_job(job, search, select=select, methods=search_method, texts=search_texts, progress=progress)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from veridical.cli.speech import Json, Number
+from veridical.core.spec import listed
 
 if TYPE_CHECKING:
-    from veridical.audits.audit import Corpus
+    from veridical.audits.audit import Audit
+    from veridical.audits.corpora import Corpus
     from veridical.audits.evaluate import Evaluation
     from veridical.explanations.exchange import Reading
 
@@ -55,7 +57,8 @@ def evaluate(
 
     Example: veridical evaluate runs/x --data hutto/movies --method attention,lime --metric decision_flip --out scores
     """
-    from veridical.audits.audit import claim, corpora_of
+    from veridical.audits.audit import claim
+    from veridical.audits.corpora import corpora_of
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
     from veridical.cli.data import plain_table
@@ -115,12 +118,18 @@ def _of_sample(rows: list[Reading], corpus: Corpus, data: str, split: str) -> li
 
 
 def _figure(found: Evaluation, metric: str, method: str) -> str:
-    """A mean, with how many texts it is undefined for; nothing where the metric is not about this."""
-    own = [c.score.value for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
-    mean, undefined = found.mean(metric, method), sum(value is None for value in own)
-    if not own or mean is None:
-        return "undefined" if own else ""
-    return f"{mean:.3f} ({undefined} undefined)" if undefined else f"{mean:.3f}"
+    """A mean, with how many texts it is undefined for, and on how many a soft metric divides by little; nothing where
+    the metric is not about this."""
+    from veridical.metric.soft_faithfulness import SMALL
+
+    scores = [c.score for c in found.cells if (c.metric, c.method, c.control) == (metric, method, "")]
+    mean = found.mean(metric, method)
+    if not scores or mean is None:
+        return "undefined" if scores else ""
+    undefined = sum(score.value is None for score in scores)
+    small = sum(score.value is not None and score.room is not None and score.room < SMALL for score in scores)
+    counts = [f"{count} {what}" for count, what in ((undefined, "undefined"), (small, "with a small D")) if count]
+    return f"{mean:.3f} ({', '.join(counts)})" if counts else f"{mean:.3f}"
 
 
 def audit(
@@ -173,19 +182,19 @@ def audit(
     Example: veridical audit runs/x --data hutto/movies --ood hutto/amazon,hutto/tweets --limit 100 --out audit
     """
     from veridical.audits.audit import audit as run
+    from veridical.audits.record import SUMMARY
     from veridical.core.errors import InputError
 
     controls: list[Literal["permutation", "gaussian"]] = []
-    for name in map(str.strip, control.split(",")):
+    for name in listed(control):
         if name != "permutation" and name != "gaussian":
             raise InputError(f"--control is {control!r}; it must be permutation, gaussian, or both with a comma.")
         controls.append(name)
-    others = [name.strip() for part in ood or () for name in part.split(",") if name.strip()]
     made = run(
         model,
         data,
         out=out,
-        ood=others,
+        ood=listed(ood),
         split=split,
         limit=limit,
         quick=quick,
@@ -199,32 +208,30 @@ def audit(
         progress=False if as_json else None,
     )
     if as_json:
-        typer.echo(json.dumps(made.summary, indent=2, ensure_ascii=False))
+        typer.echo((made.folder / SUMMARY).read_text(encoding="utf-8"), nl=False)
         return
     print_audit(made)
 
 
-def print_audit(made: object) -> None:
+def print_audit(made: Audit) -> None:
     """The verdict, the ranking and where the page lies."""
     from rich.console import Console
 
-    from veridical.audits.audit import Audit
     from veridical.cli.data import plain_table
 
-    assert isinstance(made, Audit)
     console = Console(highlight=False)
-    home = made.summary["corpora"][0]["name"]
+    home = made.summary.corpora[0].name
     console.print(f"\n{made.verdict}\n", markup=False)
-    rows = [row for row in made.summary["ranking"] if row["corpus"] == home]
-    if rows:
+    standings = [standing for standing in made.summary.ranking if standing.corpus == home]
+    if standings:
         table = plain_table("", "method", "mean rank", "95%", "beats its control", right=("mean rank",))
-        for row in sorted(rows, key=lambda r: r["place"]):
-            interval = "" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
-            beats = {True: "yes", False: "no", None: "not tested"}[row["beats_control"]]
-            table.add_row(str(row["place"]), row["method"], f"{row['mean_rank']:.2f}", interval, beats)
+        for row in sorted(standings, key=lambda standing: standing.place):
+            interval = "" if row.low is None else f"{row.low:.2f} to {row.high:.2f}"
+            beats = {True: "yes", False: "no", None: "not tested"}[row.beats_control]
+            table.add_row(str(row.place), row.method, f"{row.mean_rank:.2f}", interval, beats)
         console.print(table)
-    if made.summary["quick_note"]:
-        console.print(f"\n{made.summary['quick_note']}", markup=False)
+    if made.summary.quick_note:
+        console.print(f"\n{made.summary.quick_note}", markup=False)
     typer.echo(f"\nreport {made.page}")
 
 
@@ -263,14 +270,15 @@ def report(
     """
     from veridical.audits.audit import RETRAINING, retraining_of
     from veridical.audits.page import audit_page
+    from veridical.audits.record import EXAMPLES, SUMMARY, read_examples, read_summary
     from veridical.core import store
     from veridical.core.errors import InputError
     from veridical.retraining.roar.page import audit_section
 
-    for name in ("summary.json", "examples.json"):
+    for name in (SUMMARY, EXAMPLES):
         if not (folder / name).exists():
             raise InputError(f"{folder} has no {name}; name the folder of a finished audit.")
-    summary, examples = (store.read_json(folder / name) for name in ("summary.json", "examples.json"))
+    summary, examples = read_summary(folder), read_examples(folder)
     if roar is not None:
         for name in ("summary.json", "time.json", "curves.parquet"):
             if not (roar / name).exists():

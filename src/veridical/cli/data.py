@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veridical.cli.speech import whole
+from veridical.core.spec import listed
 
 app = typer.Typer(help="Look at data and fetch it.", no_args_is_help=False)
 
@@ -96,7 +97,7 @@ def fetch(
     from veridical.core import assets
     from veridical.data import load_data
 
-    for name in (part for given in names for part in given.split(",") if part):
+    for name in listed(names):
         if name in assets.ASSETS:
             typer.echo(f"{name}: {assets.fetch(name)}")
         else:

@@ -10,6 +10,7 @@ from veridical.audits.audit import Audit, audit
 from veridical.core import assets, store
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
+from veridical.core.spec import base_name
 from veridical.data import load_data, resolve
 from veridical.model.load import ENCODERS, load
 from veridical.training.train import Run, train
@@ -86,7 +87,7 @@ def demo(
         limit=texts,
         ood_limit=OTHERS,
         methods=methods,
-        metrics=metrics if not data.startswith("planted") else (*metrics, "truth"),
+        metrics=(*metrics, "truth") if base_name(data) == "planted" else metrics,
         seed=seed,
         progress=progress,
     )
@@ -98,7 +99,7 @@ def _fetch(data: str, model: str) -> None:
     try:
         if resolve(data).entry.needs == "index":
             load_data(data)
-        if model.partition(":")[0] in ENCODERS:
-            assets.fetch(ENCODERS[model.partition(":")[0]])
+        if base_name(model) in ENCODERS:
+            assets.fetch(ENCODERS[base_name(model)])
     except InputError as problem:
         raise InputError(f"{problem} A demo that needs nothing: `{OFFLINE}`.") from problem

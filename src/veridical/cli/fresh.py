@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from veridical.cli.speech import Json, Number
+from veridical.core.spec import listed
 
 
 def fresh(
@@ -71,7 +72,7 @@ def fresh(
         ratio=ratio,
         extractor=extractor,
         seeds=seeds,
-        ood=[name.strip() for part in ood or () for name in part.split(",") if name.strip()],
+        ood=listed(ood),
         limit=limit,
         target=target,
         config=config,

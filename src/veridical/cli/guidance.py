@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from veridical.cli.speech import Json, Number
+from veridical.core.spec import listed
 
 
 def guidance(
@@ -89,13 +90,12 @@ def guidance(
     from veridical.probes.guidance.guidance import METRICS, WITNESSES
     from veridical.probes.guidance.guidance import guidance as run
 
-    others = [name.strip() for part in ood or () for name in part.split(",") if name.strip()]
     made = run(
         list(base),
         named(guided),
         data,
         out=out,
-        ood=others,
+        ood=listed(ood),
         split=split,
         ood_split=ood_split,
         limit=limit,

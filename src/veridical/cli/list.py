@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from veridical.core.registry import Entry, options_of
+from veridical.core.values import write
 
 READS = {"layers": "a wired encoder"}  # needs whose name alone would not say what is meant
 
@@ -79,16 +80,11 @@ def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
             console.print(Padding(Text(row["about"]), (0, 0, 0, 2), expand=False))
             if row["options"]:
-                said = "  ".join(f"{name}={_write(value)}" for name, value in row["options"].items())
-                console.print(Padding(Text(said, "cyan"), (0, 0, 0, 2), expand=False))
+                shown = {name: "none" if value is None else write(value) for name, value in row["options"].items()}
+                options = "  ".join(f"{name}={value}" for name, value in shown.items())
+                console.print(Padding(Text(options, "cyan"), (0, 0, 0, 2), expand=False))
         console.print()
 
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "+".join(map(str, value))
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -24,6 +24,7 @@ from typing import Any
 
 from veridical.core import store
 from veridical.core.errors import InputError, unknown
+from veridical.core.spec import listed
 from veridical.grid.pool import Cell
 
 VERIDICAL = "veridical"
@@ -202,12 +203,12 @@ def _cell(command: Command, out: str) -> Cell:
 def _per_seed(command: Command) -> list[Command]:
     """A training of several seeds as trainings of one, to the folders that it would give them. A search chooses by all
     seeds together, and a bound may be searched, so these stay whole."""
-    seeds = (_option(command.words, "--seed") or "").split(",")
+    seeds = listed(_option(command.words, "--seed"))
     together = {"--search", "--bound", "--config"} & {word.partition("=")[0] for word in command.words}
     if command.words[0] != "train" or command.out is None or len(seeds) < 2 or together:
         return []
     found = []
-    for seed in map(str.strip, seeds):
+    for seed in seeds:
         words = list(command.words)
         words[words.index("--seed") + 1] = seed
         words[words.index("--out") + 1] = f"{command.out}/seed{seed}"

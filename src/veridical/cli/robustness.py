@@ -11,6 +11,7 @@ import typer
 
 from veridical.cli.speech import Json, Number, say
 from veridical.core.errors import InputError
+from veridical.core.spec import listed
 
 Models = Annotated[list[str], typer.Argument(metavar="MODEL...", help="Run folders, models' folders or hub ids.")]
 Data = Annotated[str, typer.Option(help="A name, hub:owner/name, a file or a folder.")]
@@ -42,7 +43,8 @@ def robustness(
     """Test whether explanations depend on what a model learnt, and only on that.
 
     Overlap of the most important tokens between models that differ in their initialisation only (should be high), and
-    between them and an untrained model (should be low).
+    between them and an untrained model (should be low). What the models differ in is said below the table: runs of
+    several seeds also saw their texts in another order, unless trained with --set train.data_seed=0.
 
     Example: veridical robustness runs/x/seed0 runs/x/seed1 runs/x/seed2 --data hutto/movies --limit 100
     """
@@ -116,7 +118,7 @@ def attack(
 
     if out is not None and out.suffix != ".jsonl":
         raise InputError(f"--out {out} does not end in .jsonl, which is what is written; name such a file.")
-    changes = [name.strip() for part in change or CHANGES for name in part.split(",") if name.strip()]
+    changes = listed(change or CHANGES)
     found = load_data(data, limit=limit, splits=[split], seed=seed)
     made = {}
     with Report("Attacking", len(models) * len(found.splits[split]), progress=False if as_json else None) as report:

@@ -40,11 +40,15 @@ class Choice(Generic[T]):
     options: Mapping[str, Any] = field(default_factory=dict)  # every option, defaults included
 
     @property
-    def label(self) -> str:
-        """The shortest spec that gives this choice back: options equal to their default are left out."""
+    def spec(self) -> Spec:
+        """The shortest that gives this choice back: options equal to their default are left out."""
         defaults = options_of(self.entry.run)
         given = {key: write(value) for key, value in self.options.items() if value != defaults[key].default}
-        return Spec(self.entry.name, given).write()
+        return Spec(self.entry.name, given)
+
+    @property
+    def label(self) -> str:
+        return self.spec.write()
 
 
 class Registry(Generic[T]):

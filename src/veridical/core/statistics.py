@@ -1,4 +1,4 @@
-"""Intervals, tests and effect sizes: pure functions on arrays. NaN is a value that does not exist.
+"""Means, intervals, tests and effect sizes: pure functions on arrays. NaN is a value that does not exist.
 
 Rows of a matrix are quantities, columns are texts. Everything is deterministic: the bootstrap draws its resamples
 from a seed, once for all rows that have the same texts, so a whole corpus costs one matrix product.
@@ -7,7 +7,7 @@ from a seed, once for all rows that have the same texts, so a whole corpus costs
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -25,7 +25,52 @@ HELD = 2**24  # numbers that a table of bootstrap counts may have
 NOTHING = 5e-10  # sums of two differences below this are 0
 
 
-# -- intervals ----------------------------------------------------------------------------------------------
+# -- means and intervals ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean with its 95% interval, which is None of fewer than five values."""
+
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int  # values
+    undefined: int  # that do not exist
+
+
+def number(value: float | None) -> float | None:
+    """A figure as records hold it: None, not NaN, where it does not exist."""
+    return None if value is None or math.isnan(value) else float(value)
+
+
+def mean(values: Iterable[float | None], *, whole: bool = False) -> float | None:
+    """The mean of the values that exist; None if none does, or with `whole` if one does not."""
+    held = _array(values)
+    n = int((~np.isnan(held)).sum())
+    return None if n == 0 or (whole and n < held.size) else float(np.nansum(held) / n)
+
+
+def estimate(values: Iterable[float | None], *, seed: int = 0) -> Estimate:
+    """Of one sample."""
+    return estimates([values], seed=seed)[0]
+
+
+def estimates(samples: Iterable[Iterable[float | None]], *, seed: int = 0) -> list[Estimate]:
+    """Of samples of different sizes, their intervals in one call: the shorter are padded with what does not exist."""
+    held = [_array(sample) for sample in samples]
+    padded = np.full((len(held), max(map(len, held), default=0)), np.nan)
+    for row, sample in zip(padded, held, strict=True):
+        row[: len(sample)] = sample
+    counts = (~np.isnan(padded)).sum(1)
+    return [
+        Estimate(mean(sample), number(low), number(high), int(n), len(sample) - int(n))
+        for sample, n, low, high in zip(held, counts, *bca(padded, seed=seed), strict=True)
+    ]
+
+
+def _array(values: Iterable[float | None]) -> np.ndarray:
+    return np.asarray(values if isinstance(values, np.ndarray) else list(values), dtype=np.float64)  # None becomes NaN
 
 
 def bca(values: np.ndarray, *, seed: int = 0, resamples: int = RESAMPLES) -> tuple[np.ndarray, np.ndarray]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 TEMPORARY = ".tmp-"  # prefix of everything not yet whole
+_LATER = "left out at its default"
 
 
 # -- whole or absent ----------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def clean(folder: str | Path) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path: str | Path, value: Any) -> None:
@@ -205,10 +206,17 @@ def read_parts(folder: str | Path, columns: Sequence[str] | None = None) -> pyar
 # -- run folders --------------------------------------------------------------------------------------------
 
 
+def later(default: Any) -> Any:
+    """A field that a record was given later: at its default it is left out of specs, so that those written before it
+    was there, and their hashes, stay what they are."""
+    return dataclasses.field(default=default, metadata={_LATER: True})
+
+
 def plain(value: Any) -> Any:
     """`value` as JSON knows it: records as mappings, tuples as lists, paths and NumPy values as theirs."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        held = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
+        return {f.name: plain(v) for f, v in held if not (_LATER in f.metadata and v == f.default)}
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

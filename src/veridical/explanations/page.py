@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 from veridical.explanations.display import Level, Piece, cost_line, duration, number, pieces
@@ -36,16 +37,13 @@ def explain_page(
 
 
 def _method(name: str, explanations: Sequence[Explanation]) -> dict[str, Any]:
-    def mean(values: Sequence[float]) -> float:
-        return sum(values) / len(values)
-
     costs = [explanation.cost for explanation in explanations]
     return {
         "name": name,
         "signed": explanations[0].signed,
-        "time": duration(mean([cost.seconds for cost in costs])),
-        "forward": f"{mean([cost.forward for cost in costs]):.3g}",
-        "backward": f"{mean([cost.backward for cost in costs]):.3g}",
+        "time": duration(fmean(cost.seconds for cost in costs)),
+        "forward": f"{fmean(cost.forward for cost in costs):.3g}",
+        "backward": f"{fmean(cost.backward for cost in costs):.3g}",
     }
 
 

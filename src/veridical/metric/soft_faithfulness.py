@@ -17,6 +17,9 @@ from veridical.metric.erasure import UNDEFINED_BELOW, Side, fall, insist_on_defa
 from veridical.model.ask import Asker
 from veridical.model.erase import Mode, blank, soften
 
+# Below it D is small: the draws' scatter is divided by it, and ten draws leave a text's value uncertain by about half
+# of all it can be (docs/soft-faithfulness.md has the figures).
+SMALL = 0.1
 Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax"]
 Where = Literal["word", "post_layernorm"]
 Preset = Literal["", "released"]
@@ -60,8 +63,9 @@ def soft_score(ex: Explained, side: Side, how: Setting) -> Asker[Score]:
     answers = yield [*null, *erased]
     p = of_target(ex, answers)
     rooms, falls = fall(ex, p[: len(null)]), fall(ex, p[len(null) :])  # [samples]; only Gaussian rooms differ
-    if rooms.mean() < UNDEFINED_BELOW:
-        return Score(None)
+    room = float(rooms.mean())
+    if room < UNDEFINED_BELOW:
+        return Score(None, room=room)
 
     def value(fall: np.ndarray, room: np.ndarray) -> np.ndarray:
         return np.clip(normalised(side, fall / np.maximum(room, UNDEFINED_BELOW)), 0.0, 1.0)
@@ -70,7 +74,7 @@ def soft_score(ex: Explained, side: Side, how: Setting) -> Asker[Score]:
     if n > 1:
         without = value((falls.sum() - falls) / (n - 1), (rooms.sum() - rooms) / (n - 1))  # each draw left out
         error = float(np.sqrt((n - 1) * np.var(without)))
-    return Score(float(value(falls.mean(), rooms.mean())), error=error)
+    return Score(float(value(falls.mean(), rooms.mean())), error=error, room=room)
 
 
 def scaled(scores: np.ndarray, scale: Scale) -> np.ndarray:

@@ -82,9 +82,10 @@ def _fit(whole: Encoded, limit: int, overlap: int | None) -> list[Encoded]:
     text = [i for i, free in enumerate(whole.free) if free]
     room = len(text) - over
     if room < 1:
+        taken = "Special tokens leave" if whole.example.context is None else "Its context leaves"
         raise InputError(
-            f"The context of example {whole.example.id!r} leaves no room for its text in {limit} tokens; "
-            "shorten the context or use a model that reads more."
+            f"{taken} no room for the text of example {whole.example.id!r} in {limit} tokens; shorten the context, "
+            "raise max_length or use a model that reads more."
         )
     if overlap is None:
         return [_keep(whole, set(text[:room]), cut=over)]

@@ -27,14 +27,16 @@ from veridical.core.records import Answers, Dataset, Example
 from veridical.data import load_data
 from veridical.model.accuracy import BINS, Scores, score, targets
 from veridical.model.load import create
+from veridical.model.names import recorded
 from veridical.training.bound import constrain
 from veridical.training.bound import label as bound_label
 from veridical.training.config import TrainConfig, defaults
-from veridical.training.loop import BEST, CHECKPOINT, State, failure, fit
-from veridical.training.task import Task, ask_all, measure, own_threads
+from veridical.training.journal import CHECKPOINT, State
+from veridical.training.loop import fit
+from veridical.training.selection import BEST, failure
+from veridical.training.task import SAVE_STEPS, Task, ask_all, measure, own_threads, prepare
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
-from veridical.training.term import ready
 
 SCORES = "scores.json"
 
@@ -63,14 +65,14 @@ def train(
     config: TrainConfig | None = None,
     limit: int | None = None,
     out: str | Path | None = None,
-    save_steps: int = 200,
+    save_steps: int = SAVE_STEPS,
     progress: bool | None = None,
 ) -> Run:
     """Train a classifier, or go on with a run that was interrupted; a finished run is returned at once.
 
     `model` is an encoder or classifier to start from (`minilm`, `minilm:layers=3`, a folder, a hub id) or
     `bilstm`; without `config` it is trained with its own defaults. `bound` holds a term below a value
-    (`explanation=0.035+0.031`: constrained.py); such a run may fail, which `Run.failed` says. The run goes to the
+    (`explanation=0.035+0.031`: bound.py); such a run may fail, which `Run.failed` says. The run goes to the
     folder `out`, or to `runs/<data>/<model>/<objective>-seed0-<hash>`. Killed at any moment, the same call resumes
     it to the same result; a checkpoint is written after every epoch and every `save_steps` steps. Under
     `accelerate launch` the processes share every batch.
@@ -83,7 +85,7 @@ def train(
     _check(dataset, config, bounded=bool(bounds))
     name = objective_label(chosen)
     about = {"name": dataset.name, "limit": limit, "hash": _fingerprint(dataset)}
-    spec = {"data": about, "model": model, "objective": name, "seed": seed, "train": config}
+    spec = {"data": about, "model": recorded(model), "objective": name, "seed": seed, "train": config}
     if bounds:
         spec["bound"] = bound_label(bounds)
         name = f"{name}-{spec['bound']}"
@@ -101,7 +103,7 @@ def train(
         return read_run(folder)
     threads = _threads(folder, config)
     with own_threads(threads, accelerator.device):
-        clf = create(model, dataset, seed=seed)
+        clf = create(model, dataset, seed=seed, max_length=config.max_length, dropout=config.dropout)
         clf.model.to(accelerator.device)
         held = {split: examples for split, examples in dataset.splits.items() if examples}
         encoded = {split: clf.encode(examples) for split, examples in held.items()}
@@ -110,8 +112,18 @@ def train(
             for split, examples in held.items()
             if all(e.label is not None for e in examples)
         }
-        terms = ready(chosen, clf, encoded["train"], gold["train"])
-        task = Task(clf, terms, bounds, config, seed, encoded, gold, folder, save_steps, accelerator)
+        task = prepare(
+            clf,
+            encoded,
+            gold,
+            config=config,
+            seed=seed,
+            folder=folder,
+            chosen=chosen,
+            bounds=bounds,
+            save_steps=save_steps,
+            accelerator=accelerator,
+        )
         if accelerator.is_main_process:  # only now: a model or term that is refused has claimed no folder
             _begin(folder, spec, accelerator, threads, seed)
         _finish(task, fit(task, progress))

@@ -26,6 +26,7 @@ from veridical.retraining.roar.cells import curve_place, held_by_top, place
 from veridical.retraining.roar.experiment import SPLITS, asked, begin, bench
 from veridical.retraining.roar.mask import Amount, Steps, gone
 from veridical.retraining.roar.point import alone, read_point, train_point
+from watching import files_in
 
 RESULTS = ("summary.json", "curves.parquet", "tables/areas.csv", "tables/points.csv", "tables/sparsity.csv")
 
@@ -328,12 +329,12 @@ small(Path({out!r}))
 def test_killed_at_any_moment_it_goes_on_to_the_same_tables(tmp_path):
     expected = results(small(tmp_path / "calm").folder)
     out = tmp_path / "killed"
-    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+    paths = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
     script = KILLED.format(paths=paths, out=str(out))
     for files in (12, 22):  # killed when so many have been seen
         process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OMP_NUM_THREADS": "1"})
         try:
-            while process.poll() is None and sum(path.is_file() for path in out.rglob("*")) < files:
+            while process.poll() is None and files_in(out) < files:
                 time.sleep(0.01)
             process.kill()
         finally:

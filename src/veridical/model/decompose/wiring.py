@@ -59,6 +59,7 @@ ROWS: dict[str, Wiring] = {
     "camembert": _BERT,
     "electra": replace(_BERT, embeddings=("embeddings_project", "embeddings"), head_activation="classifier.activation"),
     "big_bird": replace(_BERT, head_activation="config.hidden_act"),
+    "big_bird_tanh": _BERT,
     "deberta": replace(_DEBERTA, value="attention.self.in_proj", value_bias="attention.self.v_bias", fused="per head"),
     "deberta-v2": replace(_DEBERTA, value="attention.self.value_proj"),
     "distilbert": Wiring(
@@ -187,7 +188,7 @@ def wire(model: PreTrainedModel, row: Wiring | None = None) -> Wired:
 def _refuse_other_mixing(model: PreTrainedModel) -> None:
     """Two families have variants in which tokens are mixed by something other than full attention."""
     family, encoder = model.config.model_type, cast(Any, model.base_model)
-    if family == "big_bird" and encoder.attention_type != "original_full":
+    if family in ("big_bird", "big_bird_tanh") and encoder.attention_type != "original_full":
         raise InputError(
             f"This BigBird uses {encoder.attention_type} attention, in which no full attention matrix mixes "
             'the tokens; load it with attention_type="original_full".'

@@ -17,19 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
-
 from veridical.core import store
 from veridical.core.records import Encoded
 from veridical.model.accuracy import score
 from veridical.retraining.roar.experiment import Bench
-from veridical.training.loop import BEST, CHECKPOINT, LOG, fit
-from veridical.training.task import Task, ask_all, own_threads
-from veridical.training.term import objective, ready
+from veridical.training.journal import CHECKPOINT, LOG
+from veridical.training.loop import fit
+from veridical.training.selection import BEST
+from veridical.training.task import ask_all, own_threads, prepare
 
 POINT = "point.json"
 LOCK = "lock"
-SAVE_STEPS = 200  # between two checkpoints inside an epoch
 
 
 def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]], *, keep: bool = False) -> None:
@@ -47,18 +45,7 @@ def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]]
 def _trained(bench: Bench, work: Path, encoded: Mapping[str, list[Encoded]]) -> dict[str, Any]:
     clf, config = bench.clf, bench.job.config
     clf.model.load_state_dict(bench.first)
-    task = Task(
-        clf=clf,
-        terms=ready(objective("cross_entropy"), clf, encoded["train"], bench.gold["train"]),
-        bounds=(),
-        config=config,
-        seed=bench.seed,
-        encoded=dict(encoded),
-        gold=bench.gold,
-        folder=work,
-        save_steps=SAVE_STEPS,
-        accelerator=Accelerator(cpu=clf.device.type == "cpu"),
-    )
+    task = prepare(clf, encoded, bench.gold, config=config, seed=bench.seed, folder=work)
     state = fit(task, progress=False)
     began = time.monotonic()
     scores = {split: score(ask_all(task, split), bench.gold[split], clf.kind) for split in ("dev", "test")}

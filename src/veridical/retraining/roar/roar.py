@@ -22,6 +22,7 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
+from veridical.core.spec import listed
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
@@ -167,22 +168,21 @@ def roar(
 
 def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
     """Specs as short as they can be, each once; the baseline is always run and need not be named."""
-    found: list[str] = []
-    for part in [specs] if isinstance(specs, str) else specs:
-        for spec in filter(None, (one.strip() for one in part.split(","))):
-            if spec == ORACLE:
-                without = next((e for s in SPLITS for e in data.splits[s] if not e.rationale), None)
-                if without is not None:
-                    raise InputError(
-                        f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
-                        "leave it out of --method, or use data that has them."
-                    )
-                found.append(spec)
-            elif all_methods.choose(spec).entry.name != RANDOM:
-                found.append(all_methods.choose(spec).label)
-    if not found:
+    measures: list[str] = []
+    for spec in listed(specs):
+        if spec == ORACLE:
+            without = next((e for s in SPLITS for e in data.splits[s] if not e.rationale), None)
+            if without is not None:
+                raise InputError(
+                    f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
+                    "leave it out of --method, or use data that has them."
+                )
+            measures.append(spec)
+        elif all_methods.choose(spec).entry.name != RANDOM:
+            measures.append(all_methods.choose(spec).label)
+    if not measures:
         raise InputError("There is no measure to hold against random; name one with --method.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(measures))
 
 
 def _seeds(given: int | Sequence[int]) -> tuple[int, ...]:
