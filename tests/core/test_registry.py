@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Literal
 
 import pytest
@@ -70,3 +72,13 @@ def test_an_unknown_name_suggests_the_nearest():
 def test_an_annotation_that_no_option_can_have_is_a_programming_error():
     with pytest.raises(TypeError):
         read("x", dict, "it")
+
+
+def test_a_method_is_found_in_the_file_of_its_name_without_reading_the_others():
+    code = (
+        "import sys; from veridical.attribution import methods; assert methods['gradient'].name == 'gradient'; "
+        "assert 'veridical.attribution.alti' not in sys.modules; assert 'gradiend' not in methods; "
+        "assert 'veridical.attribution.alti' in sys.modules"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

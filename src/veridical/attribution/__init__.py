@@ -25,8 +25,8 @@ class Method:
 
     name: str
     run: Callable[..., Any]
-    # attention: eager attention weights; layers: an encoder that `model.wiring` knows; questions: it asks about
-    # altered texts
+    # attention: eager attention weights; layers: an encoder that `model.decompose.wiring` knows; questions: it asks
+    # about altered texts
     needs: frozenset[Need]
     signed: bool  # negative scores speak against the explained class
     differentiable: bool  # can guide training

@@ -56,7 +56,7 @@ def attention_norm(
     def downwards() -> Iterator[Tensor]:
         for index in range(top, -1 if rollout else top - 1, -1):
             targets = targets_read(seen) if index == top else None
-            found = lengths(parts(seen, index, scope), targets=targets, memory=memory)
-            yield normalised(attended(found, seen.mask))
+            sizes = lengths(parts(seen, index, scope), targets=targets, memory=memory)
+            yield normalised(attended(sizes, seen.mask))
 
     return roll(seen.read, downwards())[1][:, -1]

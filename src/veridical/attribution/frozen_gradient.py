@@ -24,5 +24,5 @@ def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tens
     target(seen.logits)
     assert target.classes is not None
     clf.backwards += len(batch.ids)  # the pass is made by hand, and costs what any other does
-    found = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
-    return torch.where(batch.mask, (found.block * seen.layers[0].x).sum(-1), 0.0)
+    gradients = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
+    return torch.where(batch.mask, (gradients.block * seen.layers[0].x).sum(-1), 0.0)

@@ -58,6 +58,6 @@ def _shapley(inner: np.ndarray, weights: np.ndarray, gains: np.ndarray, total: f
     if n == 1:
         return np.array([total])
     root = np.sqrt(weights)[:, None]
-    rest = inner[:, :-1].astype(float) - inner[:, -1:]
-    first, *_ = np.linalg.lstsq(root * rest, root[:, 0] * (gains - total * inner[:, -1]), rcond=None)
+    others = inner[:, :-1].astype(float) - inner[:, -1:]
+    first, *_ = np.linalg.lstsq(root * others, root[:, 0] * (gains - total * inner[:, -1]), rcond=None)
     return np.append(first, total - first.sum())

@@ -112,6 +112,7 @@ class MeanScore:
     high: float | None
     curve_low: tuple[float | None, ...]
     curve_high: tuple[float | None, ...]
+    # Texts on which a soft metric divides by little; None where that is not known.
     small: int | None = store.later(
         None
     )  # texts on which a soft metric divides by little; None where that is not known

@@ -7,6 +7,7 @@ hash and report read name, type and default from there.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import typing
@@ -52,7 +53,8 @@ class Choice(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """The entries of one kind, found by importing every module of one package on first use, and users' own modules."""
+    """The entries of one kind. A name is looked for in the package's module that is called so, then in all of them and
+    in users' own modules."""
 
     def __init__(self, kind: str, package: str):
         self.kind, self.package = kind, package
@@ -74,16 +76,24 @@ class Registry(Generic[T]):
                 raise
         plugins.load()
 
+    def _look_for(self, name: str) -> None:
+        """A thing in the file that has its name is found without reading the others."""
+        module = f"{self.package}.{name}"
+        if name not in self._entries and not self._scanned and name.isidentifier() and importlib.util.find_spec(module):
+            importlib.import_module(module)
+        if name not in self._entries:
+            self._scan()
+
     def __iter__(self) -> Iterator[T]:
         self._scan()
         return iter(sorted(self._entries.values(), key=lambda entry: entry.name))
 
     def __contains__(self, name: str) -> bool:
-        self._scan()
+        self._look_for(name)
         return name in self._entries
 
     def __getitem__(self, name: str) -> T:
-        self._scan()
+        self._look_for(name)
         if name not in self._entries:
             raise unknown(self.kind, name, self._entries)
         return self._entries[name]
