@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import veridical
 from veridical.core.errors import InputError
 from veridical.core.spec import INSIDE, Spec, base_name, listed, pair, slug
 
+ROOT = Path(veridical.__file__).parent
 # Text that is mostly made of what the grammar itself uses.
 ODD = st.text(st.sampled_from("ab:/=,+.-@ \n\u00e9"), max_size=24)
 WORD = st.text(st.sampled_from("abc_12"), min_size=1, max_size=6)
@@ -69,6 +74,23 @@ def test_what_people_type(text, name, options):
 
 def test_a_spec_inside_an_option_may_hold_a_path():
     assert Spec.read("lexicon/file=my/words.tsv", INSIDE) == Spec("lexicon", {"file": "my/words.tsv"})
+
+
+def test_a_name_is_split_at_its_first_colon():
+    assert Spec.read("hub:owner/name:config@v1:text=review").head == ("hub", "owner/name:config@v1")
+    assert Spec.read("random:seed=3").head == ("random", "")
+
+
+def test_nobody_else_splits_specs():
+    splits = re.compile(r"""partition\(["']:["']|split\(["'][:,+]["']""")
+    splitting = {
+        path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py") if splits.search(path.read_text("utf-8"))
+    }
+    assert splitting <= {
+        "core/spec.py",
+        "core/values.py",  # `+`, by the type of an option
+        "grid/job.py",  # module:function, which no user types
+    }, "read it with core/spec.py: Spec.read, base_name, listed"
 
 
 def test_lists_take_text_texts_or_nothing():
