@@ -104,9 +104,9 @@ class Registry(Generic[T]):
             return spec
         if isinstance(spec, str):
             spec = Spec.read(spec)
-        name, colon, trailing = spec.name.partition(":")
+        name, trailing = spec.head
         entry = self[name]
-        if colon:
+        if trailing:
             raise InputError(f"{trailing!r} in {spec.write()!r} is not option=value; write {name}:option=value.")
         return Choice(entry, resolve(entry.run, {**spec.options, **options}, f"{self.kind} {name!r}"))
 
