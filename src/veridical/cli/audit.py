@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from veridical.audits.audit import Audit
     from veridical.audits.corpora import Corpus
     from veridical.audits.evaluate import Evaluation
-    from veridical.explanations.exchange import Row
+    from veridical.explanations.exchange import Reading
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a model's folder or a hub id.")]
 Target = Annotated[str, typer.Option(metavar="CLASS", help="Explained class: predicted, gold, a name or an index.")]
@@ -104,7 +104,7 @@ def evaluate(
     typer.echo(str(path))
 
 
-def _of_sample(rows: list[Row], corpus: Corpus, data: str, split: str) -> list[Row]:
+def _of_sample(rows: list[Reading], corpus: Corpus, data: str, split: str) -> list[Reading]:
     """Explanations of the texts that were drawn, where there are some of the whole split."""
     from veridical.cli.speech import say
     from veridical.data import load_data
