@@ -153,9 +153,7 @@ def test_a_node_killed_in_mid_run_changes_nothing_and_strangers_are_not_let_in(
     assert results(out) == undisturbed
     assert sorted(store.read_json(mark(out, f"shared/{i}"))["attempt"] for i in range(2)) == [1, 2]
 
-    monkeypatch.setenv(
-        "VERIDICAL_WITH", "json"
-    )  # which the machines of the cluster do not have
+    monkeypatch.setenv("VERIDICAL_WITH", "json")  # which the machines of the cluster do not have
     note = Job("note", "toycells:note", {"folder": str(tmp_path), "name": "note"})
     run([note], tmp_path / "note", engine="ray", address=cluster.address)
     (call,) = calls(tmp_path, "note")
