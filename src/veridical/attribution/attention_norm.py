@@ -21,7 +21,14 @@ from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
 
-@method("attention_norm", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)
+@method(
+    "attention_norm",
+    needs=("attention", "layers"),
+    signed=False,
+    differentiable=True,
+    of_target=False,
+    passes="1 forward and the parts",
+)
 def attention_norm(
     clf: Classifier,
     batch: Batch,

@@ -16,7 +16,12 @@ from veridical.model.decompose.trace import LayerTrace, Trace, trace
 from veridical.model.target import Target
 
 
-@method("decompx_classifier", needs=("attention", "layers"), signed=True)
+@method(
+    "decompx_classifier",
+    needs=("attention", "layers"),
+    signed=True,
+    passes="1 forward and the parts, or 1 forward, 1 backward",
+)
 def decompx_classifier(
     clf: Classifier,
     batch: Batch,

@@ -10,7 +10,9 @@ from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
 
-@method("frozen_gradient", needs=("attention", "layers"), signed=True, differentiable=True)
+@method(
+    "frozen_gradient", needs=("attention", "layers"), signed=True, differentiable=True, passes="1 forward, 1 backward"
+)
 def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tensor:
     """Each token's share of the explained logit in the network whose attention, LayerNorm deviations and activation
     slopes are held as they are on this text: input x gradient there, at the output of the embedding block.

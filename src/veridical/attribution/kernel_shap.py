@@ -13,7 +13,7 @@ from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, units
 
 
-@method("kernel_shap", needs=("questions",), signed=True, complete=True)
+@method("kernel_shap", needs=("questions",), signed=True, complete=True, passes="up to 1,024 forward")
 def kernel_shap(
     ex: Explained,
     *,

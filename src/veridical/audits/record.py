@@ -112,7 +112,10 @@ class MeanScore:
     high: float | None
     curve_low: tuple[float | None, ...]
     curve_high: tuple[float | None, ...]
-    small: int | None = store.later(None)  # texts on which a soft metric divides by little; None where that is not known
+    # Texts on which a soft metric divides by little; None where that is not known.
+    small: int | None = store.later(
+        None
+    )  # texts on which a soft metric divides by little; None where that is not known
 
 
 @dataclass(frozen=True)

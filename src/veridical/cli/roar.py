@@ -11,7 +11,7 @@ import typer
 from veridical.cli.speech import Json, Number
 
 if TYPE_CHECKING:
-    from veridical.retraining.roar.roar import Cost, Roar
+    from veridical.retraining.roar.roar import Estimate, Roar
 
 
 def roar(
@@ -118,7 +118,7 @@ def roar(
         print_roar(found)
 
 
-def print_cost(cost: Cost) -> None:
+def print_cost(cost: Estimate) -> None:
     """What would be run, by measure."""
     from rich.console import Console
 

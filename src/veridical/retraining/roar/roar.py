@@ -26,7 +26,6 @@ from veridical.core.spec import listed
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
-from veridical.grid.pool import Cell
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.retraining.roar.curve import Interval
 from veridical.retraining.roar.experiment import SPLITS, Bench, Job, asked, begin, make_bench
@@ -36,7 +35,7 @@ from veridical.retraining.roar.summary import write_facts, write_summary
 from veridical.retraining.roar.timing import Timing, spell, take_time
 from veridical.training.config import TrainConfig
 
-__all__ = ["PAPER", "Cost", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
+__all__ = ["PAPER", "Estimate", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
 
 # The paper's four measures: absolute values, and the norm of the gradient over the vocabulary.
 PAPER = (
@@ -51,7 +50,7 @@ QUICK_SEEDS, QUICK_STEP = 1, 20  # every second point of the usual baseline: a f
 
 
 @dataclass(frozen=True)
-class Cost:
+class Estimate:
     """What is asked for, before it starts. Seconds are of one core, at most: training may stop early."""
 
     cells: int
@@ -82,7 +81,7 @@ class Roar:
 
     folder: Path
     summary: Mapping[str, Any]
-    cost: Cost
+    cost: Estimate
 
     @property
     def page(self) -> Path:
@@ -196,7 +195,7 @@ def _steps(step: int, tokens: int | None) -> Steps:
     return Steps(step) if tokens is None else Steps(1, "token", tokens)
 
 
-def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
+def plan(job: Job, request: Request, timing: Timing) -> list[grid.Job]:
     """The cells, seed by seed, so that the first whole curves are there as soon as can be."""
     steps = request.steps
     same = {"size": steps.size, "unit": steps.unit, "last": steps.last}
@@ -206,10 +205,10 @@ def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
     for seed in request.seeds:
         own: dict[str, Any] = {"out": out, "seed": seed}
         whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
-        cells.append(Cell(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
+        cells.append(grid.Job(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
         curve = {**own, "measure": RANDOM, "recursive": False, **same}
-        cells.append(Cell(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
-        end = Cell(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
+        cells.append(grid.Job(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
+        end = grid.Job(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
         cells.append(end)
         leaks = []
         for recursive in request.kinds:
@@ -220,10 +219,10 @@ def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
                 curve = {**own, "measure": measure, "recursive": recursive, **same}
                 needs = () if measure in FIXED else (whole,)
                 cost = timing.chain(measure, points, _passes(request, measure, recursive))
-                cells.append(Cell(key, "veridical.roar:chain", curve, needs, cost))
+                cells.append(grid.Job(key, "veridical.roar:chain", curve, needs, cost))
                 if request.leakage and measure not in FIXED:
                     check = {**curve, "score": column(request.score)}
-                    leaks.append(Cell(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
+                    leaks.append(grid.Job(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
         cells += leaks
     return cells
 
@@ -235,7 +234,7 @@ def _passes(request: Request, measure: str, recursive: bool) -> int:
     return len(request.steps.amounts) if recursive else int(True not in request.kinds)
 
 
-def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) -> Cost:
+def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[grid.Job]) -> Estimate:
     """What the cells cost together, and by measure."""
     points, seeds = len(request.steps.amounts), len(request.seeds)
     chains = [(measure, recursive) for recursive in request.kinds for measure in request.measures]
@@ -255,7 +254,7 @@ def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) ->
     if checks:
         most = {"trainings": checks * seeds, "explanations": 0, "seconds": checks * seeds * timing.point}
         rows.append({"measure": "leakage checks, at most", **most})
-    return Cost(
+    return Estimate(
         cells=len(cells),
         trainings=sum(row["trainings"] for row in rows),
         explanations=sum(row["explanations"] for row in rows),
