@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset
 from veridical.core.registry import resolve
@@ -148,7 +147,9 @@ def _from_files(
 
 def _folder(source: str) -> str:
     if source in ENCODERS:
-        return str(assets.fetch(ENCODERS[source]))
+        from veridical.core.assets import fetch
+
+        return str(fetch(ENCODERS[source]))
     path = Path(source)
     if (path / "model" / "config.json").exists():  # a run folder
         return str(path / "model")
