@@ -87,10 +87,7 @@ def _from_files(
 ) -> Classifier:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-    from veridical.model import (
-        bilstm,  # noqa: F401  registers their models with the Auto classes
-        tanh_head,  # noqa: F401  registers their models with the Auto classes
-    )
+    from veridical.model import bilstm, tanh_head  # noqa: F401  their models are registered with the Auto classes
 
     source, given = options(spec)
     unknown = set(given) - {"layers", "head"}
@@ -101,19 +98,7 @@ def _from_files(
     where = _folder(source)
     try:
         config = AutoConfig.from_pretrained(where, trust_remote_code=False)
-        if labels is not None:
-            config.num_labels = len(labels)
-            config.id2label = dict(enumerate(labels))
-            config.label2id = {name: i for i, name in enumerate(labels)}
-            config.problem_type = "multi_label_classification" if multilabel else "single_label_classification"
-        if "layers" in given:
-            _shorten(config, read(given["layers"], int, f"layers of {source!r}"))
-        if dropout is not None:
-            _set_dropout(config, dropout, spec)
-        if "head" in given:
-            config = _with_head(config, given["head"], spec)
-        if hasattr(config, "reference_compile"):
-            config.reference_compile = False  # ModernBERT would compile itself, and again for every length
+        config = _configured(config, spec, labels, multilabel, dropout)
         # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
         with torch.random.fork_rng(devices=[]), _quietly():
             torch.manual_seed(seed)
@@ -143,6 +128,25 @@ def _from_files(
             stacklevel=3,
         )
     return Classifier(model, tokenizer, name=spec, trained=not untrained)
+
+
+def _configured(config: Any, spec: str, labels: Sequence[str] | None, multilabel: bool, dropout: float | None) -> Any:
+    """The configuration with what the spec and the caller ask for."""
+    source, given = options(spec)
+    if labels is not None:
+        config.num_labels = len(labels)
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {name: i for i, name in enumerate(labels)}
+        config.problem_type = "multi_label_classification" if multilabel else "single_label_classification"
+    if "layers" in given:
+        _shorten(config, read(given["layers"], int, f"layers of {source!r}"))
+    if dropout is not None:
+        _set_dropout(config, dropout, spec)
+    if "head" in given:
+        config = _with_head(config, given["head"], spec)
+    if hasattr(config, "reference_compile"):
+        config.reference_compile = False  # ModernBERT would compile itself, and again for every length
+    return config
 
 
 def _folder(source: str) -> str:
