@@ -241,7 +241,7 @@ def _cell(
     curve = [None if method == "rollout" and k == 0 else value for k, value in enumerate(curve)]
     undefined = n if gone else 3 if metric in ("corr", "sufficiency") else 0
     return {
-        "corpus": corpus, "method": method, "metric": metric, "n": n - undefined, "undefined": undefined,
+        "corpus": corpus, "method": method, "metric": metric, "n": n - undefined, "undefined": undefined, "small": None,
         "mean": None if gone else mean, "low": None if gone or n < 5 else mean - 0.05,
         "high": None if gone or n < 5 else mean + 0.06, "sampling_error": 0.0123 if "soft" in metric else None,
         "curve": curve, "curve_low": [None if v is None else v - 0.04 for v in curve],

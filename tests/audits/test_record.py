@@ -30,8 +30,9 @@ def test_what_is_written_is_read(tmp_path):
 def test_an_audit_of_before_is_read_to_the_last_figure():
     plain, summary = store.read_json(OLD / SUMMARY), read_summary(OLD)
     assert "schema" not in plain
-    for name in {*plain} - {"metric_tests"}:
+    for name in {*plain} - {"cells", "metric_tests"}:
         assert store.plain(getattr(summary, name)) == plain[name], name
+    assert store.plain(summary.cells) == [{**cell, "small": None} for cell in plain["cells"]]
     assert plain["metric_tests"] == [] == list(summary.metric_tests)  # one metric is held against none
     assert summary.truth
     assert summary.verdicts[0].weights == {"sufficiency": 0.0}

@@ -96,19 +96,19 @@ def test_undefined_values_are_counted_and_left_out(summary):
 def test_texts_that_are_divided_by_little_are_counted_and_said():
     rooms = [0.02, 0.0999, 0.1, 0.5, 0.9, None]  # the last is of a file from before rooms were kept
     cells = [
-        Cell("home", f"t{i}", method, "up", Score(0.5, error=0.2, room=room))
+        Cell("home", f"t{i}", method, "soft", Score(0.5, error=0.2, room=room))
         for i, room in enumerate(rooms)
         for method in ("good", "fair")
     ]
-    cells += [Cell("home", f"t{i}", method, "down", Score(0.5)) for i in range(6) for method in ("good", "fair")]
-    cells += [Cell("home", "t9", method, "up", Score(None, room=1e-7)) for method in ("good", "fair")]
-    summary = summarise(cells, HOME)
-    row = only(summary.cells, method="good", metric="up")
+    cells += [Cell("home", f"t{i}", method, "up", Score(0.5)) for i in range(6) for method in ("good", "fair")]
+    cells += [Cell("home", "t9", method, "soft", Score(None, room=1e-7)) for method in ("good", "fair")]
+    found = summarise(cells, facts(CORPORA[:1], [a_metric("soft"), a_metric("up")]))
+    row = only(found.cells, method="good", metric="soft")
     assert (row.n, row.undefined, row.small) == (6, 1, 2)  # what is undefined is not counted twice
-    assert only(summary.cells, method="good", metric="down").small is None
-    (note,) = [n for n in summary.verdicts[0].notes if "D below 0.1" in n]
-    assert "up on 2 of 6" in note
-    assert "down on" not in note
+    assert only(found.cells, method="good", metric="up").small is None
+    (note,) = [n for n in found.verdicts[0].notes if "D below 0.1" in n]
+    assert "soft on 2 of 6" in note
+    assert "up on" not in note
 
 
 def test_sampling_errors_add_in_squares(summary):

@@ -84,6 +84,8 @@ def evaluate(
     Gaussian draws), which is what diagnosticity compares with. `explanations` made elsewhere (`to_attributions`) are
     scored like ours. With `out` the work is stored there part by part and resumed.
     """
+    if unknown := [control for control in controls if control not in get_args(Control)]:
+        raise InputError(f"controls has {unknown[0]!r}; allowed: {', '.join(get_args(Control))}.")
     clf = clf if isinstance(clf, Classifier) else load(clf)
     texts = as_examples(examples)
     job = _Job(
@@ -100,22 +102,7 @@ def evaluate(
     foreign = _by_method(explanations, texts)
     _check(job, foreign, bool(metrics))
     _claim(job, texts)
-    places = {choice.label: _place(choice) for choice in job.methods}
-    places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
-    encoded = clf.encode(texts)
-    warn_of_cuts(clf, encoded)
-    cells: list[Cell] = []
-    explanations_of: dict[str, list[Attribution]] = {}
-    for number, start in enumerate(range(0, len(texts), PART)):
-        part = encoded[start : start + PART]
-        ours = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
-        both = {**ours, **{name: rows[start : start + PART] for name, rows in foreign.items()}}
-        cells += _cells(job, both, places, part, number)
-        for name, rows in both.items():
-            explanations_of.setdefault(name, []).extend(rows)
-        if tick is not None:
-            tick(len(part))
-    return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in explanations_of.items()})
+    return _evaluated(job, texts, foreign, tick)
 
 
 @dataclass(frozen=True)
@@ -131,12 +118,30 @@ class _Job:
     budget: int
 
 
+def _evaluated(
+    job: _Job, texts: Sequence[Example], foreign: Mapping[str, Sequence[Attribution]], tick: Tick | None
+) -> Evaluation:
+    """Part by part, explained by our methods and scored with the explanations made elsewhere."""
+    places = {choice.label: _place(choice) for choice in job.methods}
+    places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
+    encoded = job.clf.encode(texts)
+    warn_of_cuts(job.clf, encoded)
+    cells: list[Cell] = []
+    by_method: dict[str, list[Attribution]] = {}
+    for number, start in enumerate(range(0, len(texts), PART)):
+        part = encoded[start : start + PART]
+        ours = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
+        both = {**ours, **{name: rows[start : start + PART] for name, rows in foreign.items()}}
+        cells += _cells(job, both, places, part, number)
+        for name, rows in both.items():
+            by_method.setdefault(name, []).extend(rows)
+        if tick is not None:
+            tick(len(part))
+    return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in by_method.items()})
+
+
 def _check(job: _Job, foreign: Mapping[str, Sequence[Attribution]], measured: bool) -> None:
-    """Insist on controls that exist, and on something to evaluate and, where metrics were named, to evaluate by."""
-    for control in job.controls:
-        if control not in get_args(Control):
-            allowed = ", ".join(get_args(Control))
-            raise InputError(f"controls has {control!r}; allowed: {allowed}.")
+    """Insist on something to evaluate and, where metrics were named, on something to evaluate by."""
     if not job.methods and not foreign:
         raise InputError("There is no method to evaluate; name at least one, such as attention.")
     if measured and not job.metrics:

@@ -105,6 +105,7 @@ class MeanScore:
     metric: str
     n: int  # texts on which it is defined
     undefined: int
+    small: int | None  # texts on which a soft metric divides by little; None where that is not known
     mean: float | None
     sampling_error: float | None  # where the metric samples
     curve: tuple[float | None, ...]  # per ratio
@@ -112,10 +113,6 @@ class MeanScore:
     high: float | None
     curve_low: tuple[float | None, ...]
     curve_high: tuple[float | None, ...]
-    # Texts on which a soft metric divides by little; None where that is not known.
-    small: int | None = store.later(
-        None
-    )  # texts on which a soft metric divides by little; None where that is not known
 
 
 @dataclass(frozen=True)
@@ -251,10 +248,12 @@ def read_examples(folder: Path) -> ShownTexts:
 
 
 def _summary_of_schema_1(summary: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.2: no truth was null, tests over all methods named no method, the first audits hashed no texts."""
+    """Before 0.2: no truth was null, tests over all methods named no method; at first texts were not hashed, and what
+    soft metrics divide by was not kept."""
     return {
         **summary,
         "corpora": [{"hash": None, **corpus} for corpus in summary.get("corpora", ())],
+        "cells": [{"small": None, **cell} for cell in summary.get("cells", ())],
         "metric_tests": [{"method": "", **test} for test in summary.get("metric_tests", ())],
         "truth": summary.get("truth") or [],
     }

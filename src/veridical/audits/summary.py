@@ -92,6 +92,7 @@ def _means(sheet: Sheet, seed: int) -> list[MeanScore]:
                     metric=metric,
                     n=int(defined.sum()),
                     undefined=int((scored[m, k] & ~defined).sum()),
+                    small=None if np.isnan(rooms).all() else int((rooms[defined] < SMALL).sum()),
                     mean=mean(scores),
                     # The draws of different texts are independent: their errors add in squares.
                     sampling_error=float(np.sqrt((errors**2).sum()) / len(errors)) if len(errors) else None,
@@ -100,7 +101,6 @@ def _means(sheet: Sheet, seed: int) -> list[MeanScore]:
                     high=None,
                     curve_low=(),
                     curve_high=(),
-                    small=None if np.isnan(rooms).all() else int((rooms[defined] < SMALL).sum()),
                 )
             )
             samples += [scores, *curve]
@@ -212,9 +212,9 @@ def _comparisons(sheet: Sheet, facts: Facts) -> list[Comparison]:
 def _noted(sheet: Sheet, facts: Facts, ranking: Ranking, home: Ranking | None) -> Verdict:
     """The verdict on a ranking with all its notes; out of domain `home` is the ranking in the model's own."""
     plain = verdict(ranking)
-    notes = [*plain.notes, *_weights_said(sheet, ranking), *_gaps(sheet, facts), *_small(sheet)]
-    notes += _at_odds(sheet, facts, ranking)
-    return replace(plain, notes=(*notes, *([] if home is None else _moved(home, ranking))))
+    notes = [*plain.notes, *_weights_said(sheet, ranking), *_gaps(sheet, facts)]
+    notes += [*_small(sheet), *_at_odds(sheet, facts, ranking), *([] if home is None else _moved(home, ranking))]
+    return replace(plain, notes=tuple(notes))
 
 
 def _weights_said(sheet: Sheet, ranking: Ranking) -> list[str]:
