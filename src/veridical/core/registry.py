@@ -9,13 +9,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-import types
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from veridical.core.errors import InputError, unknown
+from veridical.core.spec import Spec, listed
+from veridical.core.values import read, write
 
 
 class Entry(Protocol):
@@ -41,8 +42,8 @@ class Choice(Generic[T]):
     def label(self) -> str:
         """The shortest spec that gives this choice back: options equal to their default are left out."""
         defaults = options_of(self.entry.run)
-        given = [f"{k}={_write(v)}" for k, v in self.options.items() if v != defaults[k].default]
-        return ":".join([self.entry.name, *given])
+        given = {key: write(value) for key, value in self.options.items() if value != defaults[key].default}
+        return Spec(self.entry.name, given).write()
 
 
 class Registry(Generic[T]):
@@ -78,29 +79,23 @@ class Registry(Generic[T]):
             raise unknown(self.kind, name, self._entries)
         return self._entries[name]
 
-    def choose(self, spec: str | Choice[T], **options: Any) -> Choice[T]:
+    def choose(self, spec: str | Spec | Choice[T], **options: Any) -> Choice[T]:
         """`name:option=value:option=value` (or a name and keyword options), every value checked."""
         if isinstance(spec, Choice):
             return spec
-        name, _, rest = spec.strip().partition(":")
+        if isinstance(spec, str):
+            spec = Spec.read(spec)
+        name, colon, trailing = spec.name.partition(":")
         entry = self[name]
-        given: dict[str, Any] = {}
-        for part in filter(None, rest.split(":")):
-            key, equals, value = part.partition("=")
-            if not equals:
-                raise InputError(f"{part!r} in {spec!r} is not option=value; write {name}:option=value.")
-            given[key] = value
-        return Choice(entry, resolve(entry.run, {**given, **options}, f"{self.kind} {name!r}"))
+        if colon:
+            raise InputError(f"{trailing!r} in {spec.write()!r} is not option=value; write {name}:option=value.")
+        return Choice(entry, resolve(entry.run, {**spec.options, **options}, f"{self.kind} {name!r}"))
 
-    def choose_all(self, specs: str | Choice[T] | typing.Iterable[str | Choice[T]]) -> list[Choice[T]]:
+    def choose_all(self, specs: str | Choice[T] | Iterable[str | Choice[T]]) -> list[Choice[T]]:
         """Several specs, comma-separated or as a list."""
-        if isinstance(specs, (str, Choice)):
-            specs = [specs]
-        chosen: list[Choice[T]] = []
-        for spec in specs:
-            parts = spec.split(",") if isinstance(spec, str) else [spec]
-            chosen += [self.choose(part) for part in parts if not isinstance(part, str) or part.strip()]
-        return chosen
+        given = [specs] if isinstance(specs, (str, Choice)) else specs
+        parts = (part for spec in given for part in ([spec] if isinstance(spec, Choice) else listed(spec)))
+        return [self.choose(part) for part in parts]
 
 
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -111,7 +106,7 @@ def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 def resolve(function: Callable[..., Any], given: Mapping[str, Any], who: str) -> dict[str, Any]:
     """All options of a function: those given (strings are read by the annotation), defaults for the rest."""
-    known, hints = options_of(function), typing.get_type_hints(function)
+    known, hints = options_of(function), typing.get_type_hints(function, include_extras=True)
     for key in given:
         if key not in known:
             if not known:
@@ -126,57 +121,3 @@ def resolve(function: Callable[..., Any], given: Mapping[str, Any], who: str) ->
         else:
             resolved[key] = parameter.default
     return resolved
-
-
-def read(value: Any, annotation: Any, who: str) -> Any:
-    """`value` as the annotated type: int, float, bool, str, Literal, tuple[x, ...] and unions of them."""
-    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin in (typing.Union, types.UnionType):
-        if type(None) in inner and (value is None or value in ("none", "None")):
-            return None
-        problems = []
-        for kind in (k for k in inner if k is not type(None)):
-            try:
-                return read(value, kind, who)
-            except InputError as problem:
-                problems.append(problem)
-        raise problems[-1]
-    if origin is typing.Literal:
-        for allowed in inner:
-            if value == allowed or str(value) == str(allowed):
-                return allowed
-        raise InputError(f"{who} is {value!r}; allowed: {', '.join(map(str, inner))}.")
-    if origin is tuple:
-        parts = value.split("+") if isinstance(value, str) else value
-        if not isinstance(parts, (list, tuple)):
-            parts = [parts]
-        return tuple(read(part, inner[0], who) for part in parts)
-    if annotation is bool:
-        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if isinstance(value, bool):
-            return value
-        if str(value).lower() in words:
-            return words[str(value).lower()]
-        raise InputError(f"{who} is {value!r}; allowed: true, false.")
-    if annotation in (int, float):
-        # 1e3 is a whole number to a person; True and 2.5 are not.
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = None
-        if number is None or isinstance(value, bool) or number != number:
-            raise InputError(f"{who} is {value!r}; it must be a number.")
-        if annotation is float:
-            return number
-        if not number.is_integer():
-            raise InputError(f"{who} is {value!r}; it must be a whole number.")
-        return int(number)
-    if annotation is str:
-        return str(value)
-    raise TypeError(f"{who} has an annotation no option can have: {annotation}")
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "+".join(map(_write, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -12,7 +12,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from veridical.core.errors import InputError
+from veridical.core.spec import slug
 
 if TYPE_CHECKING:
     import pyarrow
@@ -228,12 +228,6 @@ def stable_hash(value: Any) -> str:
     """8 hex digits that depend on the value alone, not on process, key order or platform."""
     text = json.dumps(plain(value), sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
-
-
-def slug(name: str) -> str:
-    """A name as one folder name: the last step of a path that exists, `-` for what a path cannot hold."""
-    name = Path(name).resolve().name if os.path.exists(name) else name
-    return re.sub(r"[^A-Za-z0-9._=+]+", "-", name).strip("-.")[:80] or "unnamed"
 
 
 def run_folder(root: str | Path, *, data: str, model: str, objective: str, seed: int, spec: Any) -> Path:

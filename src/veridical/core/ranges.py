@@ -1,0 +1,57 @@
+"""What values an option may have, said in its annotation: `steps: Annotated[int, at_least(1)] = 50`.
+
+`values.read` applies them, a record of settings calls `insist(self)`, and help shows the same words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from veridical.core.errors import InputError
+
+
+@dataclass(frozen=True)
+class Range:
+    """Which values are allowed, and the words for them, as in "it must be at least 1"."""
+
+    phrase: str
+    holds: Callable[[Any], bool]
+
+    def check(self, value: Any, who: str) -> None:
+        """Of a tuple every value; nothing where there is none: `int | None` says itself whether that may be."""
+        for item in value if isinstance(value, tuple) else (value,):
+            if item is not None and not self.holds(item):
+                finite = ", and finite" if item == math.inf else ""
+                raise InputError(f"{who} is {item!r}; it must be {self.phrase}{finite}.")
+
+
+def at_least(low: float) -> Range:
+    return Range(f"at least {low:g}", lambda value: low <= value < math.inf)
+
+
+def above(low: float) -> Range:
+    return Range(f"above {low:g}", lambda value: low < value < math.inf)
+
+
+def between(low: float, high: float) -> Range:
+    """Both ends are allowed."""
+    return Range(f"from {low:g} to {high:g}", lambda value: low <= value <= high)
+
+
+def ranges(annotation: Any) -> list[Range]:
+    """The ranges in an annotation, also inside a union: `Annotated[int, at_least(1)] | None`."""
+    inner = [one for part in typing.get_args(annotation) for one in ranges(part)]
+    return inner + [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Range)]
+
+
+def insist(record: Any) -> None:
+    """Check every field of a dataclass whose annotation has a range."""
+    hints = typing.get_type_hints(type(record), include_extras=True)
+    for name in (item.name for item in dataclasses.fields(record)):
+        for allowed in ranges(hints[name]):
+            allowed.check(getattr(record, name), name)
