@@ -6,16 +6,15 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer.main
 
 from veridical.attribution import methods
-from veridical.cli.app import app
+from veridical.cli.app import verb
 from veridical.data import datasets
 from veridical.metric import metrics
-from veridical.training.config import train_job
 from veridical.training.term import objective
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -55,17 +54,15 @@ def test_every_command_can_be_typed(path):
     recipe = read(path)
     typed = commands(recipe)
     assert typed
-    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for _, verb, *words in typed:
-        given = verbs[verb].make_context(verb, list(words)).params
+    for _, name, *words in typed:
+        arguments = verb(name).parse(words)  # builds the records, and so checks every option and setting
+        given = {**arguments, **vars(arguments.get("options", SimpleNamespace()))}
         if given.get("data"):
             assert given["data"].partition(":")[0] in datasets
-        methods.choose_all(given.get("method") or [])
-        metrics.choose_all(given.get("metric") or [])
-        # `fresh` trains twice: [rationale] is [train] of the second training.
-        settings = [re.sub(r"^rationale\.", "train.", one) for one in given.get("settings") or ()]
-        train_job(None, settings)
-        for spec in given.get("objective") or () if verb == "fresh" else filter(None, [given.get("objective")]):
+        methods.choose_all(given.get("methods") or [])
+        metrics.choose_all(given.get("metrics") or [])
+        objectives = given.get("objective", ())
+        for spec in [objectives] if isinstance(objectives, str) else objectives:
             objective(spec)
 
 
@@ -80,8 +77,8 @@ def test_soft_faithfulness_has_a_line_per_task_with_the_papers_settings():
         seen.add(data)
         assert train[train.index("--model") + 1] == settings["models"][data]
         assert f"train.batch={settings['batch'][data]}" in train
-        job = train_job(None, [word for word in train if word.startswith("train.")])
-        assert {name: getattr(job.train, name) for name in settings["train"]} == settings["train"]
+        config = verb("train").parse(train[2:])["options"].settings()
+        assert {name: getattr(config, name) for name in settings["train"]} == settings["train"]
         assert train[train.index("--seed") + 1].split(",") == [str(seed) for seed in settings["seeds"]]
         # What is audited is what was trained.
         assert audit[2] == f"{train[train.index('--out') + 1]}/seed0"

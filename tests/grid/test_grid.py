@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -24,8 +23,7 @@ import toycells
 import veridical.grid.job
 import veridical.grid.local
 from toycells import calls, grid, results
-from veridical.cli import status as cli_status
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.grid.job import attempts, beat, error, mark, release
@@ -373,10 +371,6 @@ def test_shards_are_numbered_from_one():
 
 
 # -- status -------------------------------------------------------------------------------------------------
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-app.command()(cli_status.status)
-app.command("other")(lambda: None)  # with one command alone there would be no verbs
 
 
 def test_status_counts_and_estimates(tmp_path):

@@ -10,14 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tiny import tiny
-from veridical.cli import robustness as cli_robustness
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Example
@@ -369,10 +367,6 @@ def test_mistakes_are_named(clf, examples):
 
 
 # -- the command line ---------------------------------------------------------------------------------------
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-for verb in (cli_robustness.robustness, cli_robustness.attack):
-    app.command()(verb)
 
 
 def test_the_verb(clf, examples, tmp_path):

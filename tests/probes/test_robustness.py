@@ -10,13 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
 from tiny import PAIRS, TEXTS, tiny
 from toy import small_model, toy
-from veridical.cli import robustness as cli_robustness
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Example
@@ -203,10 +201,6 @@ def test_csv_has_a_line_per_pair_and_test():
 
 
 # -- the command line ---------------------------------------------------------------------------------------
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-for verb in (cli_robustness.robustness, cli_robustness.attack):
-    app.command()(verb)
 
 
 def test_the_verb(runs, tmp_path):

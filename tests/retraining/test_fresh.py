@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -23,9 +22,8 @@ import veridical
 from tiny import tiny
 from toy import small_model, toy
 from veridical.attribution import methods
-from veridical.cli import fresh as cli_fresh
+from veridical.cli.app import app
 from veridical.cli.recipe import read
-from veridical.cli.speech import PlainGroup
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Dataset, Encoded, Example
@@ -370,9 +368,6 @@ def test_the_commands_on_the_page_name_what_exists():
 
 
 def command(*args: Any) -> Any:
-    app = typer.Typer(cls=PlainGroup, pretty_exceptions_enable=False)
-    app.command()(cli_fresh.fresh)
-    app.callback()(lambda: None)
     return CliRunner().invoke(app, ["fresh", *map(str, args)])
 
 

@@ -21,9 +21,11 @@ import numpy as np
 import torch
 
 from veridical.attribution import methods as all_methods
-from veridical.audits.evaluate import Control, Evaluation, columns, evaluate
+from veridical.audits.evaluate import Evaluation, columns, evaluate
+from veridical.audits.options import QUICK_TEXTS, TEXTS, AuditOptions
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
+from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
 from veridical.core.registry import options_of
@@ -35,11 +37,9 @@ from veridical.metric import metrics as all_metrics
 from veridical.model.accuracy import score, targets
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
-from veridical.model.erase import Level, Operator
 from veridical.model.load import load
 from veridical.model.target import classes_of, read_target
 
-TEXTS, QUICK_TEXTS = 200, 48  # per corpus
 QUICK_METHODS = (
     "attention",
     "rollout",
@@ -80,46 +80,43 @@ class Audit:
         return str(self.summary["verdicts"][0]["sentence"])
 
 
-def audit(
-    model: Any,
-    data: str | Dataset,
-    *,
-    out: str | Path,
-    ood: Sequence[str | Dataset] = (),
-    split: str = "test",
-    limit: int | None = None,
-    ood_limit: int | None = None,
-    methods: str | Sequence[str] | None = None,
-    metrics: str | Sequence[str] | None = None,
-    quick: bool = False,
-    target: str | int = "predicted",
-    by: Operator = "delete",
-    level: Level = "token",
-    controls: Sequence[Control] = ("permutation",),
-    seed: int = 0,
-    progress: bool | None = None,
-) -> Audit:
+@takes(AuditOptions)
+def audit(options: AuditOptions) -> Audit:
     """Audit a classifier's explanations on a split of `data`, and on the same split of every `ood` dataset.
 
-    Without `methods` and `metrics` it takes every one that applies; `quick` takes the cheap ones for a first verdict.
-    `limit` is texts per corpus (`ood_limit` for the others, where it differs), a seeded sample with the split's label
-    shares; without it 200, or 48 for a quick audit. Everything goes to the folder `out`; interrupted at any moment, the
-    same call goes on from there.
+    A sample of texts has the split's label shares. Interrupted at any moment, the same call goes on from what the
+    folder `out` holds.
     """
     from veridical.audits.page import audit_page
     from veridical.audits.summary import summarise
 
+    model, target, quick, seed = options.model, options.target, options.quick, options.seed
     clf = model if isinstance(model, Classifier) else load(model)
-    limit = (QUICK_TEXTS if quick else TEXTS) if limit is None else limit
-    corpora = corpora_of(clf, data, ood, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
-    settings = {"target": target, "split": split, "by": by, "level": level, "controls": list(controls), "seed": seed}
-    folder = claim(out, clf, corpora, settings)
-    chosen, left_out = supported(clf, corpora[0].examples[0], methods or _default_methods(quick), target)
-    measures = _measures(metrics or _default_metrics(quick, corpora), by=by, level=level)
+    corpora = corpora_of(
+        clf,
+        options.data,
+        options.ood,
+        split=options.split,
+        limit=options.limit or (QUICK_TEXTS if quick else TEXTS),
+        ood_limit=options.ood_limit,
+        seed=seed,
+    )
+    controls = list(dict.fromkeys(options.controls))
+    settings = {
+        "target": target,
+        "split": options.split,
+        "by": options.by,
+        "level": options.level,
+        "controls": controls,
+        "seed": seed,
+    }
+    folder = claim(options.out, clf, corpora, settings)
+    chosen, left_out = supported(clf, corpora[0].examples[0], options.methods or _default_methods(quick), target)
+    measures = _measures(options.metrics or _default_metrics(quick, corpora), by=options.by, level=options.level)
     found: dict[str, Evaluation] = {}
     facts = []
     total = sum(len(c.examples) for c in corpora)
-    with Report(f"Auditing {store.slug(clf.name)}", total, progress=progress) as report:
+    with Report(f"Auditing {store.slug(clf.name)}", total, progress=options.progress) as report:
         for note in left_out:
             report.say(note)
         for corpus in corpora:
@@ -201,9 +198,6 @@ def corpora_of(
     ood_limit: int | None = None,
 ) -> list[Corpus]:
     """The texts of `data` and of the other corpora, labels as the model numbers them."""
-    for given in (limit, ood_limit):
-        if given is not None and given < 1:
-            raise InputError(f"limit is {given}; it must be at least 1.")
     home = load_data(data) if isinstance(data, str) else data
     seen = {normalised(e.text) for e in home.splits.get("train", ())}
     found = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]

@@ -21,7 +21,7 @@ from veridical.data import load_data
 from veridical.model.accuracy import targets
 from veridical.model.classifier import Classifier
 from veridical.model.load import create
-from veridical.retraining.roar.mask import Rounding
+from veridical.retraining.options import Rounding
 from veridical.training.config import TrainConfig, build, defaults
 
 SPLITS = ("train", "dev", "test")
