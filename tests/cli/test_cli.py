@@ -105,7 +105,7 @@ def test_unknown_names_of_the_package():
 
 
 def test_without_a_verb_there_is_help():
-    assert "Start with veridical demo" in run().stdout
+    assert "Start with `veridical demo`" in run().stdout
     assert "fetch" in run("data").stdout
     assert run("--version").stdout.strip() == f"veridical {veridical.__version__}"
 

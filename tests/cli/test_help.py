@@ -120,9 +120,9 @@ def test_a_function_shows_its_options():
 
 
 def test_python_calls_options_by_their_names_there():
-    with pytest.raises(TypeError, match=r"audit\(\): got an unexpected .*'limt'\. Did you mean 'limit'\?"):
+    with pytest.raises(TypeError, match=r"audit\(\) got an unexpected .*'limt'\. Did you mean 'limit'\?"):
         veridical.audit("m", "planted", out="x", limt=3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=r"audit\(\): missing a required.* 'out'"):
+    with pytest.raises(TypeError, match=r"audit\(\) missing a required.* 'out'"):
         veridical.audit("m", "planted")  # type: ignore[call-arg]
     with pytest.raises(InputError, match=r"^limit is 0; it must be at least 1\.$"):
         veridical.audit("m", "planted", out="x", limit=0)

@@ -24,7 +24,8 @@ from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.probes import checklist
 from veridical.probes.attack import Attack, Attacked, attack, to_csv, to_rows, to_text
-from veridical.probes.checklist import CHANGES, CITIES, COUNTRIES, FIRST, LAST, Place, finder_of, places, rewrite
+from veridical.probes.checklist import CITIES, COUNTRIES, FIRST, LAST, Place, finder_of, places, rewrite
+from veridical.probes.options import CHANGES
 
 TEXTS = (
     "The film was not bad, it's good and I can't say more.",

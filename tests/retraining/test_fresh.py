@@ -293,9 +293,9 @@ def test_killed_before_any_write_it_goes_on_to_the_same_table(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ratio": 0.0}, "ratio is 0; it is the share of words to keep"),
+        ({"ratio": 0.0}, "ratio is 0.0; it must be above 0 and at most 1"),
         ({"ratio": 1.5}, "ratio is 1.5"),
-        ({"extractor": "topp"}, "There is no extractor 'topp'. Did you mean 'topk'"),
+        ({"extractor": "topp"}, "extractor is 'topp'; allowed: topk, contiguous"),
         ({"seeds": 0}, "seeds is 0"),
         ({"limit": 0}, "limit is 0"),
         ({"methods": "atention"}, "Did you mean 'attention'"),
@@ -387,4 +387,4 @@ def test_the_command_prints_the_table_and_the_folder(tmp_path: Path):
     assert "rationale.epochs is 1 there and 2 now" in other_settings.stderr
     wrong = command(*same, "--set", "epochs=2")
     assert wrong.exit_code == 2
-    assert "There is no table of settings 'epochs'" in wrong.stderr
+    assert "There is no setting 'epochs'" in wrong.stderr

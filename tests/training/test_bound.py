@@ -28,7 +28,6 @@ from veridical.training.bound import Bound, Multiplier, climb, constrain, label
 from veridical.training.bound_search import is_searched, lowest, search
 from veridical.training.config import TrainConfig
 from veridical.training.jobs import train_all
-from veridical.training.options import SearchOptions
 from veridical.training.rate import rate
 from veridical.training.term import objective
 from veridical.training.train import Run, read_run, train
@@ -320,8 +319,7 @@ def test_a_bounded_job_selects_by_loss_unless_told_otherwise(tmp_path: Path):
     assert selects("--bound", "none") == selects() == "macro_f1"
     path = tmp_path / "job.toml"
     path.write_text('bound = "explanation=0.035+0.031"\n')
-    options: SearchOptions = verb("train").parse(["--config", str(path)])["options"]
-    assert options.bound == "explanation=0.035+0.031"
+    assert verb("train").parse(["--config", str(path)])["options"].bound == "explanation=0.035+0.031"
 
 
 # -- several processes --------------------------------------------------------------------------------------

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from veridical.cli.train import JobOptions
 from veridical.core.errors import InputError
 from veridical.core.options import options_in, values_in
 from veridical.training.config import BILSTM, TrainConfig, build, defaults, merge, read_toml
-from veridical.training.options import SeedsOptions
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def train_job(path: Path | None = None, overrides: list[str] | None = None) -> SeedsOptions:
+def train_job(path: Path | None = None, overrides: list[str] | None = None) -> JobOptions:
     """What `veridical train --config PATH --set OVERRIDE` is asked for."""
     table = merge(read_toml(path) if path else {}, overrides or ())
-    return SeedsOptions(**values_in(options_in(SeedsOptions), table))
+    return JobOptions(**values_in(options_in(JobOptions), table))
 
 
 def test_a_file_becomes_frozen_records(tmp_path: Path):
@@ -52,7 +52,7 @@ def test_overrides_win_over_the_file_and_are_read_by_type(tmp_path: Path):
     job = train_job(path, ["train.lr=1e-3", "seeds=4+5", "train.clip=none", "limit=1e3"])
     assert (job.settings().lr, job.settings().batch, job.settings().clip) == (1e-3, 8, None)
     assert (job.seeds, job.limit) == ((4, 5), 1000)
-    assert train_job() == SeedsOptions()
+    assert train_job() == JobOptions()
 
 
 def test_a_job_starts_from_its_models_own_defaults():

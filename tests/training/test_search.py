@@ -16,7 +16,6 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.model.load import load
 from veridical.training.config import TrainConfig
-from veridical.training.options import SearchOptions
 from veridical.training.search import Search, objectives, search, to_rows
 from veridical.training.train import read_run
 
@@ -171,7 +170,12 @@ def test_seeds_are_averaged(model, tmp_path):
 
 
 def test_the_papers_methods_are_the_default():
-    assert SearchOptions().methods == ("attention", "attention_x_gradient", "input_x_gradient", "integrated_gradients")
+    assert cli_train.JobOptions().methods == (
+        "attention",
+        "attention_x_gradient",
+        "input_x_gradient",
+        "integrated_gradients",
+    )
 
 
 @pytest.mark.parametrize(
@@ -239,7 +243,7 @@ def test_a_training_job_with_a_search(model, made):
 )
 def test_options_that_do_not_go_together(over, how, bound, said):
     with pytest.raises(InputError, match=said):
-        cli_train.train(SearchOptions(bound=bound, over=over, **how))
+        cli_train.train(cli_train.JobOptions(bound=bound, over=over, **how))
 
 
 def test_long_objectives_have_folders_of_their_own(model, tmp_path):

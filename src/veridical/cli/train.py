@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
 from veridical.cli.speech import print_json, tell
 from veridical.core.errors import InputError
-from veridical.core.options import Json, shared
-from veridical.training.options import SearchOptions, SeedsOptions
+from veridical.core.options import Data, Json, shared
+from veridical.training.options import Searched, SearchOptions, SeedsOptions
 
 if TYPE_CHECKING:
     from veridical.training.search import Candidate, Search
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
 COLUMNS = ("accuracy", "macro_f1", "calibration_error", "loss")
 
 
-def train(options: SearchOptions, as_json: Json = False) -> None:
+@dataclass(frozen=True)
+class JobOptions(SearchOptions):
+    """One training, several, or a search."""
+
+    data: Data = "hutto/movies"
+    _: KW_ONLY
+    over: Searched = ()
+
+
+def train(options: JobOptions, as_json: Json = False) -> None:
     """Train a classifier, or go on with an interrupted run.
 
     Killed at any moment, the same command goes on to the same result.
@@ -37,9 +47,9 @@ def train(options: SearchOptions, as_json: Json = False) -> None:
         print_runs(train_all(**shared(SeedsOptions, options)), as_json)
 
 
-def _check(options: SearchOptions) -> None:
+def _check(options: JobOptions) -> None:
     """What goes together, and what does not."""
-    usual = SearchOptions()
+    usual = JobOptions()
     chosen = [getattr(options, name) != getattr(usual, name) for name in ("select", "methods", "texts")]
     if any(chosen) and not options.over:
         raise InputError("--select, --search-method and --search-texts go with --search; say what is searched.")

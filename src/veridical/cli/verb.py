@@ -135,8 +135,8 @@ class PlainCommand(TyperCommand):
 
     @property
     def _arguments(self) -> list[tuple[str, str, bool]]:
-        params: Sequence[Any] = self.params
-        return [(p.metavar, p.help, p.required) for p in params if p.param_type_name == "argument"]
+        arguments: list[Any] = [param for param in self.params if param.param_type_name == "argument"]
+        return [(argument.metavar, argument.help, argument.required) for argument in arguments]
 
 
 def _extra(name: str, note: Help, kind: Any) -> Option:

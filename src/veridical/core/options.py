@@ -27,7 +27,7 @@ from veridical.core.values import read, write
 
 A = TypeVar("A")
 B = TypeVar("B")
-O = TypeVar("O")
+O_co = TypeVar("O_co", covariant=True)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -138,12 +138,13 @@ def options_in(kind: Any) -> list[Option]:
 
 def values_in(options: Sequence[Option], table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The values of a table, as a file holds them: keys are the options' names in Python or on the command line."""
-    by_key = {option.spelling.strip("-").replace("-", "_"): option for option in options if not option.help.hidden}
-    by_key |= {option.help.table or option.name: option for option in options if not option.help.hidden}
+    typed = [option for option in options if not option.help.hidden]
+    known = {option.help.table or option.spelling.strip("-").replace("-", "_"): option for option in typed}
+    by_key = {option.name: option for option in typed if not option.help.table} | known
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in by_key:
-            raise unknown("setting", key, by_key)
+            raise unknown("setting", key, known)
         values[by_key[key].name] = by_key[key].read(value, f"{key}{where}")
     return values
 
@@ -163,16 +164,16 @@ def shared(kind: type, record: Any) -> dict[str, Any]:
 # -- functions that take a record ---------------------------------------------------------------------------
 
 
-class Taker(Protocol[P, O]):
+class Taker(Protocol[P, O_co]):
     """What `takes` returns: a decorator for a function of a record, with or without two parameters before it."""
 
     @overload
-    def __call__(self, function: Callable[[O], R]) -> Callable[P, R]: ...
+    def __call__(self, function: Callable[[O_co], R]) -> Callable[P, R]: ...
     @overload
-    def __call__(self, function: Callable[[A, B, O], R]) -> Callable[Concatenate[A, B, P], R]: ...
+    def __call__(self, function: Callable[[A, B, O_co], R]) -> Callable[Concatenate[A, B, P], R]: ...
 
 
-def takes(kind: Callable[P, O]) -> Taker[P, O]:
+def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
     """Let a function whose last parameter is a record be called with the record's fields instead.
 
     They are checked before the function begins, and shown in its signature and documentation.
@@ -190,7 +191,7 @@ def takes(kind: Callable[P, O]) -> Taker[P, O]:
             try:
                 bound = signature.bind(*arguments, **given).arguments
             except TypeError as problem:
-                raise TypeError(f"{function.__name__}(): {problem}{_nearest(given, signature)}") from None
+                raise TypeError(f"{function.__name__}() {problem}{_nearest(given, signature)}") from None
             leading = [bound.pop(parameter.name) for parameter in before]
             record = kind(**bound)  # type: ignore[call-arg]
             check(record)

@@ -16,6 +16,15 @@ Settings = Annotated[
     TrainConfig | Mapping[str, Any] | None,
     Help("How it is trained: a TrainConfig, or a table of settings on top of the model's own.", table="train"),
 ]
+Searched = Annotated[
+    str | Sequence[str],
+    Help(
+        "Train with each value, keep the best on dev: TERM.weight=1e-2,1e-3,1e-4. May be repeated.",
+        "VALUES",
+        "--search",
+        commas=False,
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -59,12 +68,10 @@ class TrainOptions(Training):
     save_steps: Annotated[int, Help("Steps between two checkpoints.", hidden=True), at_least(1)] = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SeedsOptions(Training):
     """The same training with several seeds."""
 
-    data: Data = "hutto/movies"
-    _: KW_ONLY
     seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2.", "N", "--seed")] = (0,)
 
 
@@ -72,15 +79,7 @@ class SeedsOptions(Training):
 class SearchOptions(SeedsOptions):
     """Trainings with every value of some options, of which the best is kept."""
 
-    over: Annotated[
-        str | Sequence[str],
-        Help(
-            "Train with each value, keep the best on dev: TERM.weight=1e-2,1e-3,1e-4. May be repeated.",
-            "VALUES",
-            "--search",
-            commas=False,
-        ),
-    ] = ()
+    over: Searched
     select: Annotated[str, Help("What a search judges by: a metric, or dev macro_f1, loss, ...", "NAME")] = (
         "decision_flip"
     )

@@ -334,4 +334,4 @@ def test_a_dry_run_prints_a_table_and_a_wrong_setting_a_sentence(tmp_path):
     assert not (tmp_path / "out").exists()
     wrong = CliRunner().invoke(app, [*command, "--set", "lr=1"])
     assert wrong.exit_code == 2
-    assert "table of settings 'lr'" in wrong.output
+    assert "There is no setting 'lr'" in wrong.output
