@@ -41,8 +41,8 @@ def test_every_option_has_a_sentence_and_a_noun_for_its_value(name):
     for option in verb(name).typed:
         assert option.help.sentence.endswith("."), option.name
         assert option.help.sentence in text
-        assert bool(option.help.metavar) != option.is_flag, option.name
-        assert option.is_flag or METAVAR.fullmatch(option.help.metavar), option.name
+        assert bool(option.metavar) != option.is_flag, option.name
+        assert option.is_flag or METAVAR.fullmatch(option.metavar), option.name
         if not option.required and isinstance(option.default, (int, float)) and not option.is_flag:
             assert f"[default: {option.usual}" in text
 

@@ -90,29 +90,15 @@ def audit(options: AuditOptions) -> Audit:
     from veridical.audits.page import audit_page
     from veridical.audits.summary import summarise
 
-    model, target, quick, seed = options.model, options.target, options.quick, options.seed
-    clf = model if isinstance(model, Classifier) else load(model)
-    corpora = corpora_of(
-        clf,
-        options.data,
-        options.ood,
-        split=options.split,
-        limit=options.limit or (QUICK_TEXTS if quick else TEXTS),
-        ood_limit=options.ood_limit,
-        seed=seed,
-    )
-    controls = list(dict.fromkeys(options.controls))
-    settings = {
-        "target": target,
-        "split": options.split,
-        "by": options.by,
-        "level": options.level,
-        "controls": controls,
-        "seed": seed,
-    }
+    target, split, by, level, seed = options.target, options.split, options.by, options.level, options.seed
+    quick, controls = options.quick, list(dict.fromkeys(options.controls))
+    clf = options.model if isinstance(options.model, Classifier) else load(options.model)
+    texts = {"limit": options.limit or (QUICK_TEXTS if quick else TEXTS), "ood_limit": options.ood_limit}
+    corpora = corpora_of(clf, options.data, options.ood, split=split, seed=seed, **texts)
+    settings = {"target": target, "split": split, "by": by, "level": level, "controls": controls, "seed": seed}
     folder = claim(options.out, clf, corpora, settings)
     chosen, left_out = supported(clf, corpora[0].examples[0], options.methods or _default_methods(quick), target)
-    measures = _measures(options.metrics or _default_metrics(quick, corpora), by=options.by, level=options.level)
+    measures = _measures(options.metrics or _default_metrics(quick, corpora), by=by, level=level)
     found: dict[str, Evaluation] = {}
     facts = []
     total = sum(len(c.examples) for c in corpora)

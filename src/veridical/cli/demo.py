@@ -10,8 +10,7 @@ import typer
 
 from veridical.cli.speech import tell
 from veridical.core.errors import InputError
-from veridical.core.options import Data, Help, Methods, Metrics, Progress, Seed, takes
-from veridical.core.ranges import at_least
+from veridical.core.options import Count, Data, Help, Hidden, Names, Progress, Seed, takes
 from veridical.core.spec import base_name
 from veridical.training.options import Trained
 
@@ -20,27 +19,12 @@ if TYPE_CHECKING:
     from veridical.training.train import Run
 
 METHODS = (
-    "attention",
-    "rollout",
-    "attention_x_gradient",
-    "gradient",
-    "input_x_gradient",
-    "integrated_gradients:rule=adaptive",
-    "deeplift",
-    "alti",
-    "decompx_classifier",
-    "occlusion",
-    "random",
+    *("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient"),
+    *("integrated_gradients:rule=adaptive", "deeplift", "alti", "decompx_classifier", "occlusion", "random"),
 )
 METRICS = (
-    "sufficiency",
-    "comprehensiveness",
-    "decision_flip",
-    "soft_sufficiency:samples=5",
-    "soft_comprehensiveness:samples=5",
-    "agreement",
-    "jaccard",
-    "sparsity",
+    *("sufficiency", "comprehensiveness", "decision_flip", "soft_sufficiency:samples=5"),
+    *("soft_comprehensiveness:samples=5", "agreement", "jaccard", "sparsity"),
 )
 OTHERS = 16  # test texts of each corpus out of the domain
 OOD = {"hutto/movies": ("hutto/amazon", "hutto/tweets", "hutto/nyt")}
@@ -64,10 +48,10 @@ class DemoOptions:
     _: KW_ONLY
     out: Annotated[str | Path, Help("Where everything is written.", "DIR")] = "runs/demo"
     seed: Seed = 0
-    limit: Annotated[int, Help("Training sentences: a few minutes on two cores.", hidden=True), at_least(1)] = 2000
-    texts: Annotated[int, Help("Test texts that are explained.", hidden=True), at_least(1)] = 32
-    methods: Annotated[Methods, Help("Methods that are audited.", hidden=True)] = METHODS
-    metrics: Annotated[Metrics, Help("Metrics that judge them.", hidden=True)] = METRICS
+    limit: Annotated[Count, Hidden("Training sentences: a few minutes on two cores.")] = 2000
+    texts: Annotated[Count, Hidden("Test texts that are explained.")] = 32
+    methods: Annotated[Names, Hidden("Methods that are audited.")] = METHODS
+    metrics: Annotated[Names, Hidden("Metrics that judge them.")] = METRICS
     progress: Progress = None
 
 

@@ -18,15 +18,8 @@ if TYPE_CHECKING:
     from veridical.audits.evaluate import Evaluation
     from veridical.explanations.exchange import Row
 
-Files = Annotated[
-    Sequence[str],
-    Help(
-        "Score these explanations too, made elsewhere (.parquet, .jsonl). May be repeated.",
-        "FILE",
-        "--explanations",
-        commas=False,
-    ),
-]
+FILES = "Score these explanations too, made elsewhere (.parquet, .jsonl). May be repeated."
+Files = Annotated[Sequence[str], Help(FILES, "FILE", "--explanations", commas=False)]
 
 
 def evaluate(

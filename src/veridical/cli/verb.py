@@ -101,7 +101,7 @@ class Verb:
                 values[option.name] = option.read(typed[option.name], option.spelling)
             elif option.required and option.name not in values:
                 raise InputError(
-                    f"veridical {self.name} needs {option.spelling} {option.help.metavar}; see `veridical {self.name} "
+                    f"veridical {self.name} needs {option.spelling} {option.metavar}; see `veridical {self.name} "
                     "--help`."
                 )
         return values
@@ -158,10 +158,10 @@ def _parameter(option: Option) -> inspect.Parameter:
     """An option as Typer takes it: text, unread."""
     kind = bool if option.is_flag else list[str] if option.item is not None else str
     if option.help.argument:
-        about: Any = typer.Argument(metavar=option.help.metavar, help=sentence(option), show_default=False)
+        about: Any = typer.Argument(metavar=option.metavar, help=sentence(option), show_default=False)
     else:
         name = f"{option.spelling}/--no-{option.spelling[2:]}" if option.default is True else option.spelling
-        about = typer.Option(name, metavar=option.help.metavar, help=sentence(option), show_default=False)
+        about = typer.Option(name, metavar=option.metavar, help=sentence(option), show_default=False)
     must = option.help.argument and option.required  # what is missing else, a config file may have
     return inspect.Parameter(
         option.name,
@@ -209,6 +209,6 @@ def to_markdown(verbs: Sequence[Verb]) -> str:
     for verb in verbs:
         page += ["", f"## veridical {verb.name}", "", next(_paragraphs(verb.document)), "", "| option | |", "|---|---|"]
         for option in verb.typed:
-            name = option.spelling if option.help.argument else f"{option.spelling} {option.help.metavar}".strip()
+            name = option.spelling if option.help.argument else f"{option.spelling} {option.metavar}".strip()
             page.append(f"| `{name}` | {sentence(option)} |".replace("  [", " ["))
     return "\n".join(page) + "\n"

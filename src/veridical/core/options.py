@@ -34,17 +34,20 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Help:
-    """What is said of an option, and how the command line spells it where that is not `--name VALUE`."""
+    """What is said of an option, and how the command line spells it where name and type do not tell."""
 
     sentence: str
-    metavar: str = ""  # of its value, a noun in capitals; a flag has none
-    option: str = ""  # `--method` for the field `methods`
+    metavar: str = ""  # of its value, a noun in capitals
+    option: str = ""  # in place of `--name`
     default: str = ""  # in words, where the value would not tell
     argument: bool = False  # it has a place in the command instead of a name
     commas: bool = True  # of several values: `a,b` is two; without it only the option given again
     reads: Callable[[Sequence[str]], Any] | None = None  # the value from all that was typed
     table: str = ""  # settings, typed as `--set TABLE.KEY=VALUE`
     hidden: bool = False  # from the command line: in Python only
+
+
+Hidden = functools.partial(Help, hidden=True)
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,22 @@ class Option:
 
     @property
     def spelling(self) -> str:
-        """How it is called on the command line: `--search-texts`, `MODEL`."""
-        return self.help.metavar if self.help.argument else self.help.option or f"--{self.name.replace('_', '-')}"
+        """How it is called on the command line: `MODEL`, `--limit`, and `--method` for several `methods`."""
+        if self.help.argument:
+            return self.help.metavar
+        several = self.item is not None and self.name.endswith("s")
+        name = self.name.removesuffix("es" if self.name.endswith("sses") else "s") if several else self.name
+        return self.help.option or f"--{name.replace('_', '-')}"
+
+    @property
+    def metavar(self) -> str:
+        """What stands for its value in help."""
+        if self.help.metavar or self.is_flag:
+            return self.help.metavar
+        by_type = {int: "N", float: "X", Path: "DIR", Literal: "NAME"}
+        members = _members(_bare(self.annotation)) if self.item is None else ()
+        nouns = [by_type[key] for m in members for key in (_bare(m), typing.get_origin(m)) if key in by_type]
+        return nouns[0] if nouns else "NAMES" if self.item is not None else "TEXT"
 
     @property
     def required(self) -> bool:
@@ -73,11 +90,9 @@ class Option:
     @property
     def item(self) -> Any:
         """Of an option that takes several values, the type of each. A number of things is one value."""
-        members = typing.get_args(self.kind) if _is_union(self.kind) else (self.kind,)
-        several = [member for member in members if typing.get_origin(member) is tuple]
-        if self.help.reads is not None:
-            return str
-        return typing.get_args(several[0])[0] if several and int not in members else None
+        members = _members(self.kind)
+        several = [typing.get_args(member)[0] for member in members if typing.get_origin(member) is tuple]
+        return str if self.help.reads else several[0] if several and int not in members else None
 
     @property
     def is_flag(self) -> bool:
@@ -149,12 +164,6 @@ def values_in(options: Sequence[Option], table: Mapping[str, Any], where: str = 
     return values
 
 
-def check(record: Any) -> None:
-    """Refuse values that the fields of a record do not allow, by their names in Python."""
-    for option in options_in(type(record)):
-        option.check(getattr(record, option.name), option.name)
-
-
 def shared(kind: type, record: Any) -> dict[str, Any]:
     """The fields of a record that another kind of record has too."""
     names = {field.name for field in dataclasses.fields(kind)}
@@ -194,7 +203,8 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
                 raise TypeError(f"{function.__name__}() {problem}{_nearest(given, signature)}") from None
             leading = [bound.pop(parameter.name) for parameter in before]
             record = kind(**bound)  # type: ignore[call-arg]
-            check(record)
+            for option in options:
+                option.check(getattr(record, option.name), option.name)
             return function(*leading, record)
 
         called.__signature__ = signature  # type: ignore[attr-defined]
@@ -223,8 +233,10 @@ def _bare(annotation: Any) -> Any:
     return typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation
 
 
-def _is_union(annotation: Any) -> bool:
-    return typing.get_origin(annotation) in (Union, types.UnionType)
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """Of a union its types; of all else itself."""
+    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
 
 
 def _typed(annotation: Any) -> Any:
@@ -233,9 +245,9 @@ def _typed(annotation: Any) -> Any:
         return _typed(inner[0])
     if annotation is Any:
         return str
-    if _is_union(annotation):
-        members = [member for member in map(_typed, inner) if member is not None]
-        return Union[tuple(members)] if members else None  # noqa: UP007  members are not known here
+    if origin in (Union, types.UnionType):
+        members = tuple(member for member in map(_typed, inner) if member is not None)
+        return Union[members] if members else None  # noqa: UP007  members are not known here
     if origin in (tuple, Sequence):
         return tuple[_typed(inner[0]), ...]
     return annotation if origin is Literal or annotation in (str, int, float, bool, type(None)) else None
@@ -243,7 +255,7 @@ def _typed(annotation: Any) -> Any:
 
 def _choices(kind: Any) -> tuple[Any, ...]:
     """The words that are allowed, where a type is nothing but words."""
-    members = [m for m in (typing.get_args(kind) if _is_union(kind) else (kind,)) if m is not type(None)]
+    members = [member for member in _members(kind) if member is not type(None)]
     if any(typing.get_origin(member) is not Literal for member in members):
         return ()
     return tuple(word for member in members for word in typing.get_args(member))
@@ -251,9 +263,16 @@ def _choices(kind: Any) -> tuple[Any, ...]:
 
 # -- what several verbs have --------------------------------------------------------------------------------
 
+Place = str | Path
+Names = str | Sequence[str]
+Count = Annotated[int, at_least(1)]
+Tick = Callable[[int], None]
 share = Range("above 0 and at most 1", lambda value: 0 < value <= 1)
 TOKEN_BUDGET = 2048  # padded tokens in a batch; on a CPU 512 to 2,048 were fastest
 DATA = "A dataset's name, hub:owner/name, a file or a folder"
+METHODS = "Some of `veridical list methods`: name:option=value, with commas or repeated."
+METRICS = "Some of `veridical list metrics`: name:option=value, with commas or repeated."
+
 Model = Annotated[Any, Help("A run folder, a model's folder or a hub id.", "MODEL", argument=True)]
 Models = Annotated[
     Sequence[Any], Help("Run folders, models' folders or hub ids.", "MODEL...", argument=True, commas=False)
@@ -261,20 +280,14 @@ Models = Annotated[
 Data = Annotated[str | Dataset, Help(f"{DATA} (see `veridical data list`).", "DATA")]
 Ood = Annotated[Sequence[str | Dataset], Help("Data from other domains, with commas or repeated.", "DATA")]
 Split = Annotated[str, Help("Split of the data: train, dev, test, or what else it has.", "SPLIT")]
-Texts = Annotated[int, Help("At most so many texts, a seeded sample.", "N"), at_least(1)]
-Examples = Annotated[
-    Annotated[int, at_least(1)] | None, Help("At most so many examples of every split, a sample.", "N")
-]
+Texts = Annotated[Count, Help("At most so many texts, a seeded sample.")]
+Examples = Annotated[Count | None, Help("At most so many examples of every split, a sample.")]
+Methods = Annotated[Names, Help(METHODS)]
+Metrics = Annotated[Names, Help(METRICS)]
 Target = Annotated[str | int, Help("Explained class: predicted, gold, a name or an index.", "CLASS")]
-Seed = Annotated[int, Help("Seed of the sample and of everything random.", "N")]
-Out = Annotated[str | Path, Help("Folder for report.html and everything behind it.", "DIR")]
+Seed = Annotated[int, Help("Seed of the sample and of everything random.")]
+Out = Annotated[Place, Help("Folder for report.html and everything behind it.")]
 Json = Annotated[bool, Help("Print data for a program instead of text.", option="--json")]
-Progress = Annotated[bool | None, Help("Whether progress is shown; false is silence.", hidden=True)]
-Budget = Annotated[int, Help("Padded tokens in one pass of the model.", hidden=True)]
-Tick = Callable[[int], None]
-Ticks = Annotated[Tick | None, Help("Called with how many texts are done now.", hidden=True)]
-
-METHODS = "Some of `veridical list methods`: name:option=value, with commas or repeated."
-METRICS = "Some of `veridical list metrics`: name:option=value, with commas or repeated."
-Methods = Annotated[str | Sequence[str], Help(METHODS, "NAMES", "--method")]
-Metrics = Annotated[str | Sequence[str], Help(METRICS, "NAMES", "--metric")]
+Progress = Annotated[bool | None, Hidden("Whether progress is shown; false is silence.")]
+Budget = Annotated[int, Hidden("Padded tokens in one pass of the model.")]
+Ticks = Annotated[Tick | None, Hidden("Called with how many texts are done now.")]

