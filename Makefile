@@ -6,7 +6,11 @@ STAMP := .venv/.installed
 # Two test workers with one thread each: more threads than cores only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: install demo test lint bench clean
+# What `make test` leaves to `make test-all`; the markers are explained in pyproject.toml.
+LONG := slow or kill or device or families or notebooks
+PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+.PHONY: install demo test test-fast test-all test-min lint bench clean
 
 install: $(STAMP)
 
@@ -19,18 +23,33 @@ $(STAMP): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/veridical demo
 
+# The everyday suite: at most ten minutes on two cores.
 test: install
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 $(ARGS)
+	$(PYTEST) -m "not ($(LONG))" $(ARGS)
+
+# About a minute: what needs no training, no other process, no browser and no download.
+test-fast: install
+	$(PYTEST) -m "not (whole or asset or browser or $(LONG))" $(ARGS)
+
+# Everything, the long ones too: at most 45 minutes.
+test-all: install
+	$(PYTEST) $(ARGS)
+
+# The oldest versions that are allowed, in an environment of their own.
+test-min:
+	test -x .venv-min/bin/python || $(PYTHON) -m venv .venv-min
+	.venv-min/bin/python -m pip install --disable-pip-version-check -c constraints-min.txt -e . pytest pytest-xdist hypothesis
+	$(ONE_THREAD) .venv-min/bin/python -m pytest -n 2 -m "not ($(LONG))" $(ARGS)
 
 lint: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
+	$(BIN)/basedpyright
 
 bench: install
 	$(BIN)/python -m benchmarks $(ARGS)
 
 # Whatever make made; runs are yours and stay.
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-min build dist .pytest_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -31,7 +31,7 @@ from veridical.model.ask import batches_of
 from veridical.retraining.roar.experiment import SPLITS, Bench, bench
 from veridical.retraining.roar.point import SAVE_STEPS
 from veridical.retraining.roar.roar import PAPER
-from veridical.training.loop import CHECKPOINT, LOG
+from veridical.training.journal import CHECKPOINT, LOG
 from veridical.training.rate import make_optimizer, order
 
 OVERHEAD = 1.3
@@ -41,7 +41,16 @@ SAME = ("summary.json", "curves.parquet", "tables/areas.csv", "tables/points.csv
 def command(given: argparse.Namespace, out: Path, workers: int) -> list[str]:
     settings = [f"train.epochs={given.epochs}", "train.patience=none", "train.select=accuracy"]
     return [
-        *(sys.executable, "-m", "veridical", "roar", "--data", f"babi/1:size={given.size}", "--model", "bilstm"),
+        *(
+            sys.executable,
+            "-m",
+            "veridical",
+            "roar",
+            "--data",
+            f"babi/1:size={given.size}",
+            "--model",
+            "bilstm:hidden=128",
+        ),
         *("--method", ",".join(PAPER), "--seeds", str(given.seeds), "--step", str(given.step), "--no-leakage"),
         *(word for one in settings for word in ("--set", one)),
         *("--workers", str(workers), "--out", str(out)),

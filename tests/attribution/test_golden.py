@@ -55,6 +55,7 @@ class Toy(torch.nn.Module):
         ("trapezoid", "trapezoid_51_points"),
         ("gauss", "exact"),
         ("adaptive", "exact"),
+        ("released", "gradient_taken_at_unscaled_input_by_mistake"),
     ],
 )
 def test_integrated_gradients_of_a_product(rule, key):

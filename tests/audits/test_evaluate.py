@@ -109,6 +109,19 @@ def test_cells_survive_their_file(whole, tmp_path):
     assert tuple(read_cells(tmp_path / "scores.parquet")) == whole.cells
 
 
+def test_what_soft_metrics_divide_by_is_kept_and_files_of_before_lack_it(clf, tmp_path):
+    found = veridical.evaluate(clf, EXAMPLES[:4], "gradient", ["soft_sufficiency", "sufficiency"], out=tmp_path / "x")
+    rooms = {cell.metric: cell.score.room for cell in found.cells}
+    assert rooms["soft_sufficiency"] is not None
+    assert rooms["sufficiency"] is None
+    again = veridical.evaluate(clf, EXAMPLES[:4], "gradient", ["soft_sufficiency", "sufficiency"], out=tmp_path / "x")
+    same(again.cells, found.cells)
+    store.write_parquet(tmp_path / "old.parquet", columns(found.cells).drop_columns(["room"]))
+    old = read_cells(tmp_path / "old.parquet")
+    assert all(cell.score.room is None for cell in old)
+    assert [cell.score.value for cell in old] == [cell.score.value for cell in found.cells]
+
+
 def test_explanations_made_elsewhere_are_scored_like_ours(clf, whole, tmp_path):
     encoded = clf.encode(EXAMPLES)
     own = [veridical.Explanation.of(clf, a) for a in attributions(clf, encoded, methods.choose("input_x_gradient"))]

@@ -15,6 +15,7 @@ from veridical.attribution import methods
 from veridical.cli.app import verb
 from veridical.data import datasets
 from veridical.metric import metrics
+from veridical.training.config import TrainConfig
 from veridical.training.term import objective
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -35,6 +36,12 @@ def commands(recipe: dict[str, Any]) -> list[list[str]]:
     """What a user types, in words. A line may point to another's command instead ("the audits of table 3")."""
     typed = [item[key] for item in recipe["item"] for key in ("train", "command") if key in item]
     return [shlex.split(command) for command in typed if command.startswith("veridical ")]
+
+
+def configured(model: str, words: list[str]) -> TrainConfig:
+    """The settings of a training whose command has these words."""
+    given = [part for word in words if word.startswith("train.") for part in ("--set", word)]
+    return verb("train").parse(["--model", model, *given])["options"].settings()
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
@@ -87,3 +94,54 @@ def test_soft_faithfulness_has_a_line_per_task_with_the_papers_settings():
             assert audit[audit.index(option) + 1].split(",") == settings[name]
     assert seen == set(settings["models"]) == {"sst2", "ag_news", "evidence_inference", "multirc"}
     assert len(tasks) == 4
+
+
+def test_recursive_roar_trains_every_bilstm_with_its_papers_settings():
+    recipe = read(next(path for path in RECIPES if path.stem == "recursive-roar"))
+    papers = recipe["settings"]["bilstm"]
+    seen = set()
+    for _, _, *words in commands(recipe):
+        data, model = (words[words.index(option) + 1].partition(":") for option in ("--data", "--model"))
+        if model[0] != "bilstm":
+            continue
+        kind = {"babi": "babi", "snli": "snli"}.get(data[0].partition("/")[0], "single")
+        seen.add(kind)
+        config = configured("bilstm", words)
+        assert (config.epochs, config.batch) == (papers["epochs"][kind], papers["batch"][kind])
+        assert config.patience is None
+        width = dict(option.split("=") for option in model[2].split(":")).get("hidden", "128")
+        assert int(width) == papers["width"][kind]
+        assert words[words.index("--method") + 1].split(",") == recipe["settings"]["methods"]
+    assert seen == {"babi", "snli", "single"}
+    assert papers["width"]["babi"] == 32
+
+
+def test_explanation_regularisation_selects_every_condition_by_one_rule():
+    recipe = read(next(path for path in RECIPES if path.stem == "explanation-regularisation"))
+    trainings = [words for words in commands(recipe) if words[1] == "train"]
+    kept = {}
+    for words in trainings:
+        kept[words[words.index("--out") + 1]] = (config := configured("minilm", words)).select
+        assert "train.select" in " ".join(words), "a default differs between conditions"
+        assert config.betas == tuple(recipe["settings"]["train"]["betas"])
+    assert {"runs/er/base", "runs/er/att", "runs/er/c-att", "runs/er/c-rollout"} <= set(kept)
+    assert kept.pop("runs/er/e-att") == "objective"  # the explanation loss alone, to find bounds: no condition
+    assert set(kept.values()) == {recipe["settings"]["train"]["select"]} == {"loss"}
+
+
+def test_saloss_has_the_papers_grid_and_methods_on_the_embedded_encoder():
+    recipe = read(next(path for path in RECIPES if path.stem == "saloss"))
+    settings = recipe["settings"]
+    here = [item for item in recipe["item"] if "embedded encoder" in item.get("task", "")]
+    searched = shlex.split(next(item for item in here if item["what"] == "table 1")["command"])
+    assert [float(w) for w in searched[searched.index("--search") + 1].partition("=")[2].split(",")] == settings[
+        "weights"
+    ]
+    assert searched[searched.index("--select") + 1] == "decision_flip"
+    assert searched[searched.index("--seed") + 1] == "0,1,2"
+    audits = [shlex.split(item["command"]) for item in here if item["what"] == "table 2"]
+    assert len(audits) == 2  # with and without SaLoss
+    for words in audits:
+        assert words[words.index("--method") + 1].split(",") == settings["methods"]
+        assert words[words.index("--limit") + 1] == "500"
+    assert "integrated_gradients" in settings["methods"]

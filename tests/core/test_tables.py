@@ -9,10 +9,12 @@ import re
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import veridical
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.tables import tex, to_cells, to_columns, to_csv, to_latex, to_pandas, to_text
@@ -72,6 +74,19 @@ def test_csv_of_what_is_nested():
         "none": [],
     }
     assert to_csv([row]).splitlines()[1] == "1 2; 3 undefined,1 2; 3 4,a b; c,True ,0.5 undefined,"
+
+
+def test_csv_of_figures_with_their_values():
+    rows = [{"a": 1, "f": {"mean": 0.5, "values": [0.4, 0.6]}, "points": [{"x": 1, "y": 2}]}, {"a": 2}]
+    assert to_csv(rows) == "a,f.mean,f.values,points\n1,0.5,0.4 0.6,1 2\n2,,,\n"
+
+
+def test_no_other_module_writes_csv():
+    root = Path(veridical.__file__).parent
+    writers = {
+        path.relative_to(root) for path in root.rglob("*.py") if re.search(r"csv\.\w*[wW]riter", path.read_text())
+    }
+    assert writers == {Path("core/tables.py")}
 
 
 def test_columns_keep_sequences_for_parquet(tmp_path):

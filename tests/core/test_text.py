@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veridical.core.records import Encoded, Example
-from veridical.core.text import align, by_word, marked, trim, word_of, words_of
+from veridical.core.text import align, by_word, marked, trim, words_of
 from veridical.data.rows import spans_of_words
 
 GOLDEN = {entry["name"]: entry for entry in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
@@ -36,7 +36,10 @@ def test_words_are_what_white_space_separates(text):
 @given(TEXT.filter(lambda text: text.strip()))
 def test_the_pass_over_spans_agrees_with_looking_each_up(text):
     spans = [trim(text, (i, i + 1)) for i in range(len(text))]
-    assert align(text, spans) == [word_of(span, words_of(text)) for span in spans]
+    ends = [end for _, end in words_of(text)]
+    assert align(text, spans) == [
+        next((word for word, end in enumerate(ends) if start < end), len(ends) - 1) for start, _ in spans
+    ]
 
 
 def test_white_space_at_the_ends_of_a_token_is_not_its_own():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -41,6 +42,16 @@ def test_hub_specs(spec: str, expected: tuple) -> None:
     assert options["text"] == ("body" if "body" in spec else None)
 
 
+def test_a_path_may_hold_colons_and_take_options(tmp_path: Path) -> None:
+    path = tmp_path / "a:b" / "reviews:2024.csv"
+    path.parent.mkdir()
+    path.write_text("body,label\ngood,1\nbad,0\n" * 10, encoding="utf-8")
+    choice = resolve(f"{path}:text=body")
+    assert (choice.entry.name, choice.options["path"], choice.options["text"]) == ("files", str(path), "body")
+    odd = path.rename(path.with_name("x:text=body.csv"))  # a name like a spec: the file that exists is meant
+    assert resolve(str(odd)).options["path"] == str(odd)
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -49,11 +60,12 @@ def test_hub_specs(spec: str, expected: tuple) -> None:
         ("hub:", r"write hub:owner/name"),
         ("hub:a/b:c:d", r"write hub:owner/name"),
         ("hub:a/b:colour=red", r"no option of dataset 'hub' 'colour'"),
+        ("planted:size", r"'size' in 'planted:size' is not option=value"),
         ("planted:sise=3", r"'sise'.*Did you mean 'size'"),
         ("planted:size=3", r"'size' of dataset 'planted' is 3.*at least 10"),
         ("planted:rule=order:copies=3:length=5", r"'length'.*is 5.*at least 6"),
         ("babi/1:size=1", r"'size' of dataset 'babi/1' is 1"),
-        ("hutto/movies:neutral=9", r"'neutral' is 9.0"),
+        ("hutto/movies:neutral=9", r"'neutral' of dataset 'hutto/movies' is 9; it must be at least 0 and below 4"),
     ],
 )
 def test_specs_that_mean_nothing(spec: str, message: str) -> None:

@@ -99,7 +99,7 @@ def test_a_split_column_and_a_dev_split_set_apart_by_normalised_text(tmp_path: P
     sides = [{normalised(ex.text) for ex in data.splits[split]} for split in ("train", "dev")]
     assert not sides[0] & sides[1]
     assert "dev" not in load_data(f"{path}:dev=0").splits
-    with pytest.raises(InputError, match=r"'dev' is 1.0"):
+    with pytest.raises(InputError, match=r"'dev' of dataset 'files' is 1; it must be at least 0 and below 1"):
         load_data(f"{path}:dev=1")
 
 

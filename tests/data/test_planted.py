@@ -9,10 +9,20 @@ import pytest
 
 from veridical.core.errors import InputError
 from veridical.data import load_data
-from veridical.data.planted import BAD, FIRST, GOOD, NEUTRAL, NOUNS, SECOND, SHORTCUT, VERBS, decide
+from veridical.data.planted import BAD, FIRST, GOOD, NEUTRAL, NOUNS, SECOND, SHORTCUT, VERBS
 
 DECIDING = {*GOOD, *BAD, FIRST, SECOND}
 CASES = [("single", 1), ("single", 3), ("conjunction", 1), ("conjunction", 2), ("order", 1), ("order", 2)]
+
+
+def decide(text: str, rule: str) -> int:
+    """The label by the rule itself, which every text was built to satisfy."""
+    words = text.split()
+    if rule == "single":
+        return int(any(word in GOOD for word in words))
+    if rule == "conjunction":
+        return int(FIRST in words and SECOND in words)
+    return int(words.index(FIRST) < words.index(SECOND))
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)

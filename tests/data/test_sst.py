@@ -8,28 +8,28 @@ import pytest
 
 from veridical.core.errors import InputError
 from veridical.data import load_data
-from veridical.data.sst import extremities, parse_tree, row_of
+from veridical.data.sst import parse_tree, row_of
 
 # (tree, extremity of every leaf)
 BY_HAND = [
     # The root is more extreme than all it holds: one phrase, the whole sentence.
-    ("(4 (2 It) (3 (2 is) (3 good)))", [1.0, 1.0, 1.0]),
+    ("(4 (2 It) (3 (2 is) (3 good)))", [1, 1, 1]),
     # The root is as extreme as a phrase inside, so it is left; the inner phrase wins over its parts.
-    ("(4 (2 It) (4 (2 truly) (3 shines)))", [0.0, 1.0, 1.0]),
+    ("(4 (2 It) (4 (2 truly) (3 shines)))", [0, 1, 1]),
     # A leaf as extreme as its phrase: the leaf alone, its neighbour keeps nothing.
-    ("(3 (2 a) (3 (3 good) (2 film)))", [0.0, 0.5, 0.0]),
+    ("(3 (2 a) (3 (3 good) (2 film)))", [0, 1, 0]),
     # Opposite signs: a weakly positive phrase with a weakly negative word is no more extreme than it.
-    ("(3 (1 dull) (3 (2 but) (3 short)))", [0.5, 0.0, 0.5]),
+    ("(3 (1 dull) (3 (2 but) (3 short)))", [1, 0, 1]),
     # Strongly negative over weak words of both signs.
-    ("(0 (1 dull) (3 (2 but) (3 short)))", [1.0, 1.0, 1.0]),
+    ("(0 (1 dull) (3 (2 but) (3 short)))", [1, 1, 1]),
     # The deepest label counts, not only the children's.
-    ("(1 (2 (2 not) (0 awful)) (2 here))", [0.0, 1.0, 0.0]),
+    ("(1 (2 (2 not) (0 awful)) (2 here))", [0, 1, 0]),
 ]
 
 
 @pytest.mark.parametrize(("tree", "expected"), BY_HAND)
-def test_extremities_by_hand(tree: str, expected: list[float]) -> None:
-    assert extremities(parse_tree("", tree)) == expected
+def test_rationales_by_hand(tree: str, expected: list[int]) -> None:
+    assert row_of(parse_tree("", tree)).rationale == expected
 
 
 def test_words_are_restored_and_a_no_break_space_makes_two_words_of_one_score() -> None:

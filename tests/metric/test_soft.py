@@ -18,9 +18,7 @@ from veridical.core.errors import InputError
 from veridical.core.records import Example, Explained, Soft, Variant
 from veridical.core.seed import generator
 from veridical.explanations.explain import explained
-from veridical.metric.soft_comprehensiveness import soft_comprehensiveness
-from veridical.metric.soft_faithfulness import scaled
-from veridical.metric.soft_sufficiency import soft_sufficiency
+from veridical.metric.soft_faithfulness import scaled, soft_comprehensiveness, soft_sufficiency
 from veridical.model.ask import answer, ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.erase import erase, erase_all, intact, soften
@@ -99,6 +97,24 @@ def test_real_draws_come_to_the_same_figure(name, metric, inverted):
     figure = expected["if_direction_inverted_by_mistake" if inverted else key]
     assert abs(found.value - figure) < 4 * found.error
     assert found.error < 0.01
+
+
+@pytest.mark.parametrize(("name", "metric"), BOTH)
+def test_a_score_says_what_it_was_divided_by(name, metric):
+    """D, the fall to the null input: where it is small the same scatter of draws makes a far larger error."""
+
+    def found(null: float):
+        asker = metric(seen([0.2, 0.8], p=0.9), samples=4)
+        next(asker)
+        with pytest.raises(StopIteration) as end:
+            asker.send(answers([null] * 4 + [0.86, 0.88, 0.87, 0.89]))
+        return end.value.value
+
+    wide, small, none = found(0.3), found(0.85), found(0.9)
+    assert (wide.room, small.room) == (pytest.approx(0.6), pytest.approx(0.05))
+    assert small.error == pytest.approx(12 * wide.error)
+    assert none.value is None
+    assert none.room < 1e-5
 
 
 class Sum(torch.nn.Module):

@@ -315,6 +315,13 @@ def test_build_repeats_itself_under_a_seed_and_leaves_the_global_generator_alone
     assert not torch.equal(first.classifier.weight, other.classifier.weight)
 
 
+def test_the_attention_is_as_wide_as_the_lstm_unless_it_says_otherwise():
+    for wanted, widths in [({}, (128, 128)), ({"hidden": 32}, (32, 32)), ({"hidden": 8, "attention": 16}, (8, 16))]:
+        model, _ = build(SENTENCES, ["no", "yes"], **wanted)
+        assert (model.config.hidden_size, model.config.attention_size) == widths
+        assert model.attention.weight.shape == (widths[1], 2 * widths[0])
+
+
 def test_build_with_word_vectors(tmp_path):
     file = tmp_path / "vectors.txt"
     file.write_text("good 1 2 3\nnowhere 9 9 9\nfilm -1 0 0.5\n")

@@ -164,6 +164,7 @@ def test_limit_is_a_sample(pair):
 def test_files(pair, tmp_path):
     found = pos(pair, toy(), tagger=by_list, out=tmp_path, progress=False)
     assert json.loads((tmp_path / "pos.json").read_text(encoding="utf-8")) == store.plain(found)
+    assert b"\r" not in (tmp_path / "pos.csv").read_bytes()
     rows = list(csv.DictReader((tmp_path / "pos.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["tag"] for row in rows] == [row.tag for row in found.rows]
     assert float(rows[0]["other"]) == found.rows[0].means[1]

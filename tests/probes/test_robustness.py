@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,13 +17,13 @@ from tiny import PAIRS, TEXTS, tiny
 from toy import small_model, toy
 from veridical.cli.app import app
 from veridical.core import store
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.core.records import Example
 from veridical.explanations.explain import explain
 from veridical.metric.jaccard import overlap
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
-from veridical.probes.robustness import UNTRAINED, _redrawn, _untrained, robustness, to_csv, to_text
+from veridical.probes.robustness import UNTRAINED, _redrawn, _untrained, robustness, to_csv, to_text, what_differs
 from veridical.training.config import TrainConfig
 from veridical.training.train import train
 
@@ -150,6 +151,36 @@ def test_a_run_is_compared_with_what_it_began_from(runs):
     assert all(torch.equal(value, start[key]) for key, value in body.items())
     assert any(not torch.equal(value, clf.model.state_dict()[key]) for key, value in body.items())
     assert blank.labels == clf.labels
+
+
+def test_it_is_said_what_the_models_differ_in(runs, tmp_path):
+    """Runs of several seeds see their texts in another order too, unless the data seed is fixed."""
+    assert "in the order of their texts and in dropout (seeds 0, 1" in what_differs(runs)
+    assert "train.data_seed=0" in what_differs(runs)
+    config, model = TrainConfig(epochs=1, batch=8, data_seed=3), small_model(tmp_path / "model")
+    fixed = [
+        train(toy(24, 8, 8), model, seed=seed, config=config, out=tmp_path / f"seed{seed}", progress=False).folder
+        for seed in (0, 1)
+    ]
+    assert what_differs(fixed).startswith("The models differ in their initialisation alone (seeds 0, 1)")
+    assert "data seed 3" in what_differs(fixed)
+    other = replace(config, lr=1e-4)
+    third = train(toy(24, 8, 8), model, seed=2, config=other, out=tmp_path / "third", progress=False).folder
+    assert "more than their seeds: in train" in what_differs([*fixed, third])
+    assert "not known" in what_differs([classifier(0), classifier(1)])
+    assert "one model" in what_differs(runs[:1])
+    found = robustness(fixed, toy(24, 8, 8).splits["test"][:3], "gradient")
+    assert found.compared == what_differs(fixed)
+    assert found.compared in to_text(found)
+
+
+def test_the_untrained_model_reads_no_more_of_a_text_than_the_run(tmp_path):
+    model = small_model(tmp_path / "model")
+    config = TrainConfig(epochs=1, batch=8, max_length=6)
+    run = train(toy(24, 8, 8), model, config=config, out=tmp_path / "run", progress=False).folder
+    with pytest.warns(Caution, match="longer than the 6 tokens"):
+        found = robustness([run], toy(24, 8, 8).splits["test"], "gradient")
+    assert all(one.mean is not None for one in found.tests)
 
 
 def test_a_trained_bilstm_began_with_nothing(tmp_path):

@@ -193,6 +193,7 @@ def test_the_tables_lie_in_the_folder(done: Fresh):
     assert "toy: macro_f1" in text
     assert "elsewhere: macro_f1" in text
     assert "40% of the words" in text
+    assert b"\r" not in (done.folder / "table.csv").read_bytes()
     assert (done.folder / "table.csv").read_text().count("\n") == 1 + len(done.table.entries)
     assert r"\toprule" in (done.folder / "table.tex").read_text()
     summary = store.read_json(done.folder / "summary.json")

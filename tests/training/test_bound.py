@@ -96,7 +96,7 @@ def test_bounds_are_read():
     ("spec", "bound", "said"),
     [
         ("", "explanation", "is not TERM=VALUE"),
-        ("", "explanation=", "is not TERM=VALUE"),
+        ("", "explanation=", "is ''; it must be a number"),
         ("", "explanatoin=1", "Did you mean 'explanation'"),
         ("", "explanation=x", "must be a number"),
         ("", "explanation=0", "one number above 0, or two"),
@@ -108,6 +108,8 @@ def test_bounds_are_read():
         ("", "cross_entropy=1", "is of what is minimised"),
         ("saloss", "cross_entropy=1", "is of what is minimised"),
         ("", "explanation=search", r"bound_search` finds it"),
+        ("", "explanation=search:lr=0.2", r"bound_search` finds it"),
+        ("", "explanation=1:looser=2", "no option 'looser'; it takes lr"),
     ],
 )
 def test_mistakes_in_a_bound_are_one_sentence(spec: str, bound: str, said: str):
@@ -172,7 +174,7 @@ def test_a_run_without_an_eligible_epoch_fails_and_keeps_nothing(
 def test_patience_is_halved_and_counted_anew_at_the_first_eligible_epoch(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    from veridical.training import loop
+    from veridical.training import selection
 
     dev = [(1.0, 9.0), (2.0, 9.0), (3.0, 9.0), (4.0, 0.1), (5.0, 0.1), (3.9, 9.0), (6.0, 0.1)]  # loss, explanation
 
@@ -182,7 +184,7 @@ def test_patience_is_halved_and_counted_anew_at_the_first_eligible_epoch(
 
     config = replace(CONFIG, epochs=9, patience=4)
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "measure", told)
+        patch.setattr(selection, "measure", told)
         run = train(guided(), model, bound="explanation=1", config=config, out=tmp_path / "run", progress=False)
         # Not stopped by its worsening loss before epoch 4; from there on two epochs without a better eligible one.
         assert (run.epochs, run.best_epoch) == (6, 4)

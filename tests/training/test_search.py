@@ -106,6 +106,7 @@ def test_it_takes_the_lowest_mean_over_the_methods(made):
 def test_the_table_is_written(made):
     held = json.loads((made.folder / "decision_flip.json").read_text(encoding="utf-8"))
     assert held == store.plain(made)
+    assert b"\r" not in (made.folder / "decision_flip.csv").read_bytes()
     rows = list(csv.DictReader((made.folder / "decision_flip.csv").read_text(encoding="utf-8").splitlines()))
     assert [row["objective"] for row in rows] == [one.objective for one in made.candidates]
     assert [row["best"] for row in rows].index("best") == made.best

@@ -26,7 +26,7 @@ from veridical.grid.status import status
 from veridical.model.accuracy import calibration_error, score, targets
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
-from veridical.training import loop, task
+from veridical.training import journal, loop, task
 from veridical.training.config import BILSTM, TrainConfig
 from veridical.training.rate import make_optimizer, order, rate
 from veridical.training.term import Term, label, objective, terms
@@ -115,11 +115,11 @@ def test_training_leaves_the_callers_random_numbers_and_threads_alone(model: str
 
 def test_a_finished_run_returns_at_once(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     first = train(toy(), model, config=FAST, out=tmp_path / "run", progress=False)
-    (tmp_path / "run" / loop.CHECKPOINT).write_text("left by a kill between the last write and this removal")
+    (tmp_path / "run" / journal.CHECKPOINT).write_text("left by a kill between the last write and this removal")
     # By its module: the package's own name `train` is the function.
     monkeypatch.setattr(sys.modules[train.__module__], "create", lambda *_, **__: pytest.fail("a model was made"))
     assert train(toy(), model, config=FAST, out=tmp_path / "run", progress=False) == first
-    assert not (tmp_path / "run" / loop.CHECKPOINT).exists()
+    assert not (tmp_path / "run" / journal.CHECKPOINT).exists()
     assert read_run(tmp_path / "run") == first
 
 
@@ -165,13 +165,13 @@ def test_early_stopping_does_not_wait_where_no_epoch_can_be_better(model: str, t
 
 def test_dropout_is_on_again_after_every_evaluation(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     modes = []
-    step = loop._step
+    step = loop.step
 
     def watch(task: Any, *args: Any) -> dict[str, float]:
         modes.append(all(module.training for module in task.clf.model.modules()))
         return step(task, *args)
 
-    monkeypatch.setattr(loop, "_step", watch)
+    monkeypatch.setattr(loop, "step", watch)
     train(toy(), model, config=replace(FAST, epochs=3), out=tmp_path / "run", progress=False)
     assert modes == [True] * 15
 
@@ -521,7 +521,7 @@ def test_status_tells_done_running_and_broken_apart(model: str, tmp_path: Path, 
     config = replace(FAST, epochs=3)
     train(toy(), model, config=config, out=tmp_path / "a-done", progress=False)
 
-    step, made = loop._step, []
+    step, made = loop.step, []
 
     def dies(*args: Any) -> dict[str, float]:
         if len(made) == 7:
@@ -529,7 +529,7 @@ def test_status_tells_done_running_and_broken_apart(model: str, tmp_path: Path, 
         made.append(args)
         return step(*args)
 
-    monkeypatch.setattr(loop, "_step", dies)
+    monkeypatch.setattr(loop, "step", dies)
     with pytest.raises(KeyboardInterrupt):
         train(toy(), model, config=config, out=tmp_path / "b-half", progress=False)
     store.write_json(tmp_path / "c-new" / "spec.json", store.read_json(tmp_path / "a-done" / "spec.json"))
@@ -556,9 +556,9 @@ def test_splits_are_measured_in_passes_no_wider_than_a_step(
     widths: dict[str, list[int]] = {}
     real = task.run_terms
 
-    def watch(own: Any, split: str, rows: Any) -> Any:
+    def watch(own: Any, split: str, rows: Any, step: int) -> Any:
         widths.setdefault(split, []).append(len(rows))
-        return real(own, split, rows)
+        return real(own, split, rows, step)
 
     monkeypatch.setattr(task, "run_terms", watch)
     config = replace(FAST, epochs=1, batch=4)

@@ -29,7 +29,7 @@ from veridical.core.text import marked
 from veridical.model.classifier import Classifier
 from veridical.training.collator import CARRIED, Carrier
 from veridical.training.term import objective as read_objective
-from veridical.training.term import ready, terms
+from veridical.training.term import ready, terms, virtual_adversarial
 from veridical.training.term.cross_entropy import losses
 from veridical.training.trainer import VeridicalTrainer
 
@@ -388,6 +388,22 @@ def test_the_other_terms_train_and_are_evaluated(tmp_path: Path, objective: str)
     name = objective.partition(":")[0]
     assert all(np.isfinite(curve(ours, name)))
     assert np.isfinite(curve(ours, f"eval_{name}")[0])
+
+
+@pytest.mark.parametrize(("args", "seed"), [({"seed": 4}, 4), ({"seed": 4, "data_seed": 9}, 9)])
+def test_terms_draw_from_the_data_seed_and_the_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: dict[str, Any], seed: int
+):
+    drawn: list[Any] = []
+    real = virtual_adversarial._draws
+
+    def watch(batch: Any, like: Any, draw: Any) -> Any:
+        drawn.append(draw)
+        return real(batch, like, draw)
+
+    monkeypatch.setattr(virtual_adversarial, "_draws", watch)
+    trainer(tmp_path, args={"max_steps": 2, **args}, objective="virtual_adversarial").train()
+    assert {(draw.seed, draw.step) for draw in drawn} == {(seed, 0), (seed, 1)}
 
 
 @pytest.mark.parametrize("frozen", [False, True])

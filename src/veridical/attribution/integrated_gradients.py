@@ -17,11 +17,11 @@ from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 
-Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive"]
+Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive", "released"]
 Baseline = Literal["zero", "mask", "pad"]
 
 
-@method("integrated_gradients", needs=("gradient",), signed=True, complete=True)
+@method("integrated_gradients", needs=("gradient",), signed=True, complete=True, passes="about 50 of each")
 def integrated_gradients(
     clf: Classifier,
     batch: Batch,
@@ -39,6 +39,8 @@ def integrated_gradients(
     Free tokens move; special tokens, context and positions stay. `rule=adaptive` chooses the nodes per text, at
     most `steps`: it refines the path where the gradients explain the change of the logit worst, until what they
     miss is `tolerance` of the scores' total size, and then makes the scores sum to the change exactly.
+    `rule=released` is what the code released with Recursive ROAR computes: `right`, with every gradient times its
+    place on the path once more. It is here to compare with; its scores do not sum to the change.
     """
     if steps < 1:
         raise InputError(f"integrated_gradients needs at least 1 step, not {steps}.")
@@ -77,7 +79,7 @@ def integrated_gradients(
         weight = points[some].repeat_interleave(len(rows)).reshape(-1, 1, 1)
         product = products(weight, rows.repeat(len(which)), width)[0]  # [nodes * rows, width, D or 1]
         total[rows, :width] += torch.einsum("n,nbtd->btd", shares[some], product.unflatten(0, (len(which), len(rows))))
-    if aggregate == "sum":
+    if aggregate == "sum" and rule != "released":
         with torch.no_grad():
             null = target(clf.forward(batch, edit=lambda e: at(0.0, e, every)).logits)
         _warn_if_incomplete(total.sum((1, 2)), whole - null, steps)
@@ -98,7 +100,10 @@ def _warn_if_incomplete(found: torch.Tensor, due: torch.Tensor, steps: int) -> N
 
 
 def nodes(rule: Rule, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in [0, 1] and weights summing to 1 of a quadrature rule; the trapezoid has steps + 1 of them."""
+    """Nodes in [0, 1] and weights summing to 1 of a quadrature rule; the trapezoid has steps + 1 of them.
+
+    The weights of `released` do not sum to 1: its gradient is taken before the word vectors are scaled by i/k.
+    """
     if rule == "gauss":
         points, weights = np.polynomial.legendre.leggauss(steps)
         return (points + 1) / 2, weights / 2
@@ -106,6 +111,9 @@ def nodes(rule: Rule, steps: int) -> tuple[np.ndarray, np.ndarray]:
         weights = np.full(steps + 1, 1 / steps)
         weights[[0, -1]] /= 2
         return np.linspace(0, 1, steps + 1), weights
+    if rule == "released":
+        points, weights = nodes("right", steps)
+        return points, weights * points
     shift = {"right": 1.0, "mid": 0.5, "left": 0.0}[rule]
     return (np.arange(steps) + shift) / steps, np.full(steps, 1 / steps)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
 from veridical.audits.likeness import SHARE
+from veridical.core import tables
 from veridical.core.statistics import ALPHA
 from veridical.model.erase import Level
 
@@ -104,72 +102,61 @@ def to_text(table: Table) -> str:
     lines = []
     for (corpus, metric), rows in _blocks(table):
         cells = [["", *table.models], *([method or "(model)", *shown] for method, shown in rows)]
-        lines += [f"{corpus}: {_named(table, metric)}", *_columns(cells), ""]
+        lines += [f"{corpus}: {_named(table, metric)}", tables.to_text(cells, right=(), indent="  "), ""]
     for corpus, heading, rows in _pairs(table):
         cells = [["", *MEASURES.values()], *([method, *shown] for method, shown in rows)]
-        lines += [f"{corpus}: how alike models explain: {heading}", *_columns(cells), ""]
+        shown = tables.to_text(cells, right=(), indent="  ")
+        lines += [f"{corpus}: how alike models explain: {heading}", shown, ""]
     if any(test.p_holm < ALPHA for test in _to_first(table)):
         lines.append(f"* differs from {table.models[0]} (rank sum, Holm over the block, p < {ALPHA}).")
     return "\n".join([*lines, *table.notes]).rstrip() + "\n"
 
 
-def _columns(cells: list[list[str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    return [
-        "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
-    ]
+TESTED = ("difference", "p_rank_sum", "p_holm", "p_t", "p_paired", "effect")
+PAIR = ("level", "comparisons", "other_class")
 
 
 def to_csv(table: Table) -> str:
     """A line per figure, beside it its test against the first model; then a line per agreement between models."""
+    figure = [field.name for field in fields(Entry)]
     tests = {(t.corpus, t.metric, t.method, t.b): t for t in _to_first(table)}
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    figure = ("corpus", "metric", "method", "model", "mean", "low", "high", "unit", "n", "undefined")
-    test = ("difference", "p_rank_sum", "p_holm", "p_t", "p_paired", "effect")
-    pair = ("level", "comparisons", "other_class")
-    writer.writerow([*figure, "values", *(f"{name}_to_first" for name in test), "better", *pair])
-    for e in table.entries:
-        found = tests.get((e.corpus, e.metric, e.method, e.model))
-        turned = ("difference", "effect")  # a test is of the first model against another; here the line is the other's
-        tested = [
-            None if found is None else -getattr(found, name) if name in turned else getattr(found, name)
-            for name in test
-        ]
-        tested.append("lower" if e.metric in table.lower else "higher")
-        writer.writerow([*(getattr(e, n) for n in figure), _numbers(e.values), *tested, *[None] * len(pair)])
+    rows = [
+        asdict(e)
+        | _tested(tests.get((e.corpus, e.metric, e.method, e.model)))
+        | {"better": "lower" if e.metric in table.lower else "higher"}
+        for e in table.entries
+    ]
     for a in table.agreements:
-        shown = (a.corpus, f"{a.measure} between models", a.method, f"{a.a} ~ {a.b}", a.mean, a.low, a.high, "texts")
-        extra = (getattr(a, name) for name in pair)
-        writer.writerow([*shown, a.n, a.undefined, _numbers(a.values), *[None] * (len(test) + 1), *extra])
-    return text.getvalue()
+        named = {"metric": f"{a.measure} between models", "model": f"{a.a} ~ {a.b}", "unit": "texts"}
+        rows.append({name: getattr(a, name) for name in (*figure, *PAIR) if name not in named} | named)
+    return tables.to_csv(rows, [*figure, *_tested(None), "better", *PAIR])
 
 
-def _numbers(values: tuple[float | None, ...]) -> str:
-    return " ".join("undefined" if value is None else str(value) for value in values)
+def _tested(test: Test | None) -> dict[str, float | None]:
+    """The test of the first model against another, from the side of the other: its line has it."""
+    sign = {"difference": -1, "effect": -1}
+    values = {name: None if test is None else getattr(test, name) for name in TESTED}
+    return {f"{k}_to_first": v if v is None else sign.get(k, 1) * v for k, v in values.items()}
 
 
 def to_latex(table: Table) -> str:
     """Two booktabs tables per corpus: the figures, a column per model; and how alike each two models explain."""
     lines = []
-    marks = rf"; $^*$ differs from {_tex(table.models[0])}" if len(table.models) > 1 else ""
+    marks = f"; * differs from {table.models[0]}" if len(table.models) > 1 else ""
     for corpus in dict.fromkeys(e.corpus for e in table.entries):
-        rows: list[list[str]] = []
-        for (name, metric), found in _blocks(table):
+        cells = [["metric", "method", *table.models]]
+        for (name, metric), rows in _blocks(table):
             if name == corpus:
-                rows.append([])
-                named = [_named(table, metric), *[""] * (len(found) - 1)]
-                rows += [[first, method, *shown] for first, (method, shown) in zip(named, found, strict=True)]
-        lines += _tabular(
-            f"{_tex(corpus)}: means with 95\\% intervals{marks}.", ["metric", "method", *table.models], 2, rows
-        )
-        rows = []
-        for name, heading, found in _pairs(table):
+                named = [_named(table, metric), *[""] * (len(rows) - 1)]
+                cells += [[], *([first, method, *shown] for first, (method, shown) in zip(named, rows, strict=True))]
+        lines += [tables.to_latex(cells, caption=f"{corpus}: means with 95% intervals{marks}.", names=2), ""]
+        cells = [["method", *MEASURES.values()]]
+        for name, heading, rows in _pairs(table):
             if name == corpus:
-                rows += [[], [heading], *([method, *shown] for method, shown in found)]
-        if rows:
-            caption = f"{_tex(corpus)}: how alike models explain the same texts, means with 95\\% intervals."
-            lines += _tabular(caption, ["method", *MEASURES.values()], 1, rows)
+                cells += [[], [heading], *([method, *shown] for method, shown in rows)]
+        if len(cells) > 1:
+            caption = f"{corpus}: how alike models explain the same texts, means with 95% intervals."
+            lines += [tables.to_latex(cells, caption=caption), ""]
     return "\n".join([*lines, *(f"% {note}" for note in table.notes)]).rstrip() + "\n"
 
 
@@ -177,59 +164,39 @@ def _named(table: Table, metric: str) -> str:
     return f"{metric} (lower is better)" if metric in table.lower else metric
 
 
-def _tabular(caption: str, head: list[str], names: int, rows: list[list[str]]) -> list[str]:
-    """A table whose first columns hold names; an empty row is a rule, a row of one cell a heading."""
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{{'l' * names}{'r' * (len(head) - names)}}}",
-        r"\toprule",
-        " & ".join(map(_tex, head)) + r" \\",
-    ]
-    for row in rows:
-        if not row:
-            lines.append(r"\midrule")
-        elif len(row) == 1:
-            lines.append(rf"\multicolumn{{{len(head)}}}{{l}}{{{_tex(row[0])}}} \\")
-        else:
-            lines.append(" & ".join(map(_tex, row)) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
-
-
 def _blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list[str]]]]]:
     """(corpus, metric) and its lines: method and what is shown for each model."""
     differs = {(t.corpus, t.metric, t.method, t.b) for t in _to_first(table) if t.p_holm < ALPHA}
-    own = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
+    entries = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
     for corpus, metric in dict.fromkeys((e.corpus, e.metric) for e in table.entries):
         methods = dict.fromkeys(e.method for e in table.entries if (e.corpus, e.metric) == (corpus, metric))
         rows = []
         for method in methods:
             keys = [(corpus, metric, method, model) for model in table.models]
-            rows.append((method, [_shown(own.get(key)) + ("*" if key in differs else "") for key in keys]))
+            rows.append((method, [_shown(entries.get(key)) + ("*" if key in differs else "") for key in keys]))
         yield (corpus, metric), rows
 
 
 def _pairs(table: Table) -> Iterator[tuple[str, str, list[tuple[str, list[str]]]]]:
     """A corpus and two models: the corpus, what is said above, and the lines: method and what is shown per measure."""
     for key in dict.fromkeys((a.corpus, a.a, a.b) for a in table.agreements):
-        own = [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
+        alike = [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
         rows = [
-            (method, [_figure(a, ()) for name in MEASURES for a in own if (a.method, a.measure) == (method, name)])
-            for method in dict.fromkeys(a.method for a in own)
+            (method, [_figure(a, ()) for name in MEASURES for a in alike if (a.method, a.measure) == (method, name)])
+            for method in dict.fromkeys(a.method for a in alike)
         ]
-        yield key[0], _heading(own), rows
+        yield key[0], _heading(alike), rows
 
 
-def _heading(own: list[Agreement]) -> str:
-    first = own[0]
+def _heading(agreements: list[Agreement]) -> str:
+    first = agreements[0]
     names = {name for pair in first.runs for name in pair}
     who = f"{first.a} and {first.b}" if first.a != first.b else f"{len(names)} runs of {first.a}"
-    most = max(own, key=lambda a: a.comparisons)
-    said = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
+    most = max(agreements, key=lambda a: a.comparisons)
+    heading = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
     if most.other_class:
-        said += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
-    return said
+        heading += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
+    return heading
 
 
 def _to_first(table: Table) -> list[Test]:
@@ -240,19 +207,13 @@ def _shown(entry: Entry | None) -> str:
     return "-" if entry is None else _figure(entry, entry.values)
 
 
-def _figure(found: Entry | Agreement, values: tuple[float, ...]) -> str:
+def _figure(figure: Entry | Agreement, values: tuple[float, ...]) -> str:
     """The mean, its interval or else the values behind it, and how many texts have none."""
-    if found.mean is None:
+    if figure.mean is None:
         return "undefined"
-    said = f"{found.mean:.3f}"
-    if found.low is not None:
-        said += f" [{found.low:.3f}, {found.high:.3f}]"
+    text = f"{figure.mean:.3f}"
+    if figure.low is not None:
+        text += f" [{figure.low:.3f}, {figure.high:.3f}]"
     elif len(values) > 1:
-        said += f" ({' '.join(f'{value:.3f}' for value in values)})"
-    return said + (f", {found.undefined} undefined" if found.undefined else "")
-
-
-def _tex(text: str) -> str:
-    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text.replace("\\", r"\textbackslash "))
-    escaped = re.sub(r"(^|[ (\[])-(?=\d)", r"\1$-$", escaped)  # a minus sign, not a hyphen
-    return escaped.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ").replace("*", "$^*$")
+        text += f" ({' '.join(f'{value:.3f}' for value in values)})"
+    return text + (f", {figure.undefined} undefined" if figure.undefined else "")

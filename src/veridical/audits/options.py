@@ -10,7 +10,7 @@ from veridical.core import options as opt
 from veridical.core.options import Count, Help, Hidden
 from veridical.core.records import Level, Operator
 
-Control = Literal["permutation", "gaussian"]
+Control = Literal["permutation", "gaussian"]  # the random explanation: the method's own scores shuffled, or noise
 TEXTS, QUICK_TEXTS = 200, 48  # per corpus
 CONTROLS = (
     "Random explanations that each method is held against: permutation (its own scores shuffled), gaussian, or both "

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from veridical.cli.speech import PlainGroup
+from veridical.cli.speech import PlainGroup, With
 from veridical.cli.verb import Verb, to_markdown
 
 VERBS = (
@@ -65,11 +65,16 @@ app, data_app = _app(Verbs), _app(DataVerbs)
 def veridical(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    with_: With = None,
 ) -> None:
     """Which explanation of your text classifier may you believe?
 
     Start with `veridical demo`. Every verb has its own --help with an example.
     """
+    if with_:
+        from veridical.core.plugins import use
+
+        use(*with_)
     if version:
         from veridical import __version__
 

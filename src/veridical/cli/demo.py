@@ -107,7 +107,7 @@ def show_all(options: DemoOptions) -> Demo:
         limit=texts,
         ood_limit=OTHERS,
         methods=methods,
-        metrics=metrics if not data.startswith("planted") else (*metrics, "truth"),
+        metrics=(*metrics, "truth") if base_name(data) == "planted" else metrics,
         seed=seed,
         progress=progress,
     )

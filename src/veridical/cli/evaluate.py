@@ -14,9 +14,9 @@ from veridical.cli.speech import print_json, say
 from veridical.core.options import Data, Help, Json, Model, Split, Texts
 
 if TYPE_CHECKING:
-    from veridical.audits.audit import Corpus
+    from veridical.audits.corpora import Corpus
     from veridical.audits.evaluate import Evaluation
-    from veridical.explanations.exchange import Row
+    from veridical.explanations.exchange import Reading
 
 FILES = "Score these explanations too, made elsewhere (.parquet, .jsonl). May be repeated."
 Files = Annotated[Sequence[str], Help(FILES, "FILE", "--explanations", commas=False)]
@@ -39,7 +39,8 @@ def evaluate(
 
     Example: veridical evaluate runs/x --data hutto/movies --method attention,lime --metric decision_flip --out scores
     """
-    from veridical.audits.audit import claim, corpora_of
+    from veridical.audits.audit import claim
+    from veridical.audits.corpora import corpora_of
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
     from veridical.core import store
@@ -69,7 +70,7 @@ def evaluate(
         typer.echo(str(Path(out) / "scores.parquet"))
 
 
-def _of_sample(rows: Sequence[Row], corpus: Corpus, data: str, split: str) -> list[Row]:
+def _of_sample(rows: Sequence[Reading], corpus: Corpus, data: str, split: str) -> list[Reading]:
     """Explanations of the texts that were drawn, where there are some of the whole split."""
     from veridical.data import load_data
 
@@ -91,9 +92,15 @@ def _table(evaluation: Evaluation) -> str:
 
 
 def _figure(evaluation: Evaluation, metric: str, method: str) -> str:
-    """A mean, with how many texts it is undefined for; nothing where the metric is not about this."""
-    cells = [cell for cell in evaluation.cells if (cell.metric, cell.method, cell.control) == (metric, method, "")]
-    mean, undefined = evaluation.mean(metric, method), sum(cell.score.value is None for cell in cells)
-    if not cells or mean is None:
-        return "undefined" if cells else ""
-    return f"{mean:.3f} ({undefined} undefined)" if undefined else f"{mean:.3f}"
+    """A mean, with how many texts it is undefined for, and on how many a soft metric divides by little; nothing where
+    the metric is not about this."""
+    from veridical.metric.soft_faithfulness import SMALL
+
+    scores = [c.score for c in evaluation.cells if (c.metric, c.method, c.control) == (metric, method, "")]
+    mean = evaluation.mean(metric, method)
+    if not scores or mean is None:
+        return "undefined" if scores else ""
+    undefined = sum(score.value is None for score in scores)
+    small = sum(score.value is not None and score.room is not None and score.room < SMALL for score in scores)
+    counts = [f"{count} {what}" for count, what in ((undefined, "undefined"), (small, "with a small D")) if count]
+    return f"{mean:.3f} ({', '.join(counts)})" if counts else f"{mean:.3f}"

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from veridical.cli.speech import print_json
 from veridical.core.options import Help, Json
 from veridical.core.registry import Entry, options_of
+from veridical.core.values import write
 
 KINDS = ("methods", "metrics", "datasets", "terms")
 Kind = Annotated[
@@ -98,16 +99,11 @@ def print_entries(held: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
             console.print(Padding(Text(row["about"]), (0, 0, 0, 2), expand=False))
             if row["options"]:
-                options = "  ".join(f"{name}={_write(value)}" for name, value in row["options"].items())
+                written = {name: "none" if value is None else write(value) for name, value in row["options"].items()}
+                options = "  ".join(f"{name}={value}" for name, value in written.items())
                 console.print(Padding(Text(options, "cyan"), (0, 0, 0, 2), expand=False))
         console.print()
 
 
 def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
-
-
-def _write(value: Any) -> str:
-    if isinstance(value, tuple):
-        return "+".join(map(str, value))
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -24,7 +24,8 @@ from typing import Any
 
 from veridical.core import store
 from veridical.core.errors import InputError, unknown
-from veridical.grid.pool import Cell
+from veridical.core.spec import listed
+from veridical.grid.pool import Job
 
 VERIDICAL = "veridical"
 
@@ -179,10 +180,10 @@ def _chosen(lines: Sequence[Line], only: Sequence[str], unrun: bool) -> list[Lin
 # -- running ------------------------------------------------------------------------------------------------
 
 
-def cells(commands: Iterable[Command], out: str | Path) -> list[Cell]:
+def cells(commands: Iterable[Command], out: str | Path) -> list[Job]:
     """A cell per command, waiting for those of them that it must; a training of several seeds has one more per seed, to
     run side by side."""
-    found: list[Cell] = []
+    found: list[Job] = []
     out, commands = str(Path(out).absolute()), list(commands)
     here = {command.key for command in commands}
     for command in commands:
@@ -194,20 +195,20 @@ def cells(commands: Iterable[Command], out: str | Path) -> list[Cell]:
     return found
 
 
-def _cell(command: Command, out: str) -> Cell:
+def _cell(command: Command, out: str) -> Job:
     arguments = {"words": list(command.words), "folder": out, "log": f"logs/{command.key}.txt"}
-    return Cell(command.key, "veridical.recipe:type_logged", arguments, command.after)
+    return Job(command.key, "veridical.recipe:type_logged", arguments, command.after)
 
 
 def _per_seed(command: Command) -> list[Command]:
     """A training of several seeds as trainings of one, to the folders that it would give them. A search chooses by all
     seeds together, and a bound may be searched, so these stay whole."""
-    seeds = (_option(command.words, "--seed") or "").split(",")
+    seeds = listed(_option(command.words, "--seed"))
     together = {"--search", "--bound", "--config"} & {word.partition("=")[0] for word in command.words}
     if command.words[0] != "train" or command.out is None or len(seeds) < 2 or together:
         return []
     found = []
-    for seed in map(str.strip, seeds):
+    for seed in seeds:
         words = list(command.words)
         words[words.index("--seed") + 1] = seed
         words[words.index("--out") + 1] = f"{command.out}/seed{seed}"

@@ -26,18 +26,18 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
         _insist(roar, ("summary.json", "time.json", "curves.parquet"), "name a folder that `veridical roar` wrote")
     from veridical.audits.audit import RETRAINING, retraining_of
     from veridical.audits.page import audit_page
+    from veridical.audits.record import read_examples, read_summary
     from veridical.core import store
     from veridical.retraining.roar.page import audit_section
 
     place = Path(folder)
-    summary, examples = (store.read_json(place / name) for name in ("summary.json", "examples.json"))
     if roar is not None:
         parts = {name: store.read_json(Path(roar) / f"{name}.json") for name in ("summary", "time")}
         store.write_json(place / "roar.json", parts)
     if (place / "roar.json").exists():
         parts = store.read_json(place / "roar.json")
         store.write_text(place / RETRAINING, audit_section(parts["summary"], parts["time"]))
-    store.write_text(place / "report.html", audit_page(summary, examples, retraining_of(place)))
+    store.write_text(place / "report.html", audit_page(read_summary(place), read_examples(place), retraining_of(place)))
     typer.echo(str(place / "report.html"))
 
 

@@ -11,7 +11,7 @@ from veridical.core.options import Json
 from veridical.retraining.options import RoarOptions
 
 if TYPE_CHECKING:
-    from veridical.retraining.roar.roar import Cost, Roar
+    from veridical.retraining.roar.roar import Estimate, Roar
 
 
 def roar(options: RoarOptions, as_json: Json = False) -> None:
@@ -35,7 +35,7 @@ def roar(options: RoarOptions, as_json: Json = False) -> None:
         print_roar(result)
 
 
-def print_cost(cost: Cost) -> None:
+def print_cost(cost: Estimate) -> None:
     """What would be run, by measure."""
     from veridical.core.tables import to_text
     from veridical.retraining.roar.timing import spell

@@ -23,7 +23,8 @@ def robustness(
     """Test whether explanations depend on what a model learnt, and only on that.
 
     Overlap of the most important tokens between models that differ in their initialisation only (should be high), and
-    between them and an untrained model (should be low).
+    between them and an untrained model (should be low). What the models differ in is said below the table: runs of
+    several seeds also saw their texts in another order, unless trained with --set train.data_seed=0.
 
     Example: veridical robustness runs/x/seed0 runs/x/seed1 runs/x/seed2 --data hutto/movies --limit 100
     """

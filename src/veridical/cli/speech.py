@@ -55,6 +55,9 @@ class PlainGroup(TyperGroup):
             code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        return super().parse_args(ctx, _with_first(args))  # type: ignore[arg-type]
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
@@ -72,10 +75,34 @@ class PlainGroup(TyperGroup):
             raise typer.Exit(INTERRUPTED) from stop
 
 
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", metavar="MODULE", help="A module or .py file with parts of your own; before or after any verb."
+    ),
+]
 Style = Annotated[
     Literal["text", "csv", "latex"], Help("How the table is printed: text, csv or latex.", "HOW", "--format")
 ]
 TextOrCsv = Annotated[Literal["text", "csv"], Help("How the table is printed: text or csv.", "HOW", "--format")]
+
+
+def _with_first(args: Sequence[str]) -> list[str]:
+    """The same words with every `--with MODULE` before the verb, so that all verbs have it."""
+    modules: list[str] = []
+    others: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return [*modules, *others, word, *words]
+        if word == "--with":
+            module = next(words, None)
+            if module is None:
+                raise typer.BadParameter("--with needs a module or a .py file after it")
+            modules += [word, module]
+        else:
+            (modules if word.startswith("--with=") else others).append(word)
+    return [*modules, *others]
 
 
 def say(line: str) -> None:

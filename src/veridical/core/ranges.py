@@ -10,7 +10,7 @@ import math
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from veridical.core.errors import InputError
 
@@ -27,7 +27,7 @@ class Range:
         for item in value if isinstance(value, tuple) else (value,):
             if item is not None and not self.holds(item):
                 finite = ", and finite" if item == math.inf else ""
-                raise InputError(f"{who} is {item!r}; it must be {self.phrase}{finite}.")
+                raise InputError(f"{who} is {item:g}; it must be {self.phrase}{finite}.")
 
 
 def at_least(low: float) -> Range:
@@ -38,15 +38,19 @@ def above(low: float) -> Range:
     return Range(f"above {low:g}", lambda value: low < value < math.inf)
 
 
-def between(low: float, high: float) -> Range:
-    """Both ends are allowed."""
+def between(low: float, high: float, *, without: Literal["low", "high"] | None = None) -> Range:
+    """Both ends are allowed, but for the one named."""
+    if without == "low":
+        return Range(f"above {low:g} and at most {high:g}", lambda value: low < value <= high)
+    if without == "high":
+        return Range(f"at least {low:g} and below {high:g}", lambda value: low <= value < high)
     return Range(f"from {low:g} to {high:g}", lambda value: low <= value <= high)
 
 
 def ranges(annotation: Any) -> list[Range]:
     """The ranges in an annotation, also inside a union: `Annotated[int, at_least(1)] | None`."""
-    inner = [one for part in typing.get_args(annotation) for one in ranges(part)]
-    return inner + [one for one in getattr(annotation, "__metadata__", ()) if isinstance(one, Range)]
+    inside = [allowed for part in typing.get_args(annotation) for allowed in ranges(part)]
+    return inside + [item for item in getattr(annotation, "__metadata__", ()) if isinstance(item, Range)]
 
 
 def insist(record: Any) -> None:

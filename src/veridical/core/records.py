@@ -114,7 +114,6 @@ class Explained:
     logits: np.ndarray  # [C]
     scores: np.ndarray | None = None  # [T]
     mask_id: int | None = None  # the tokenizer's [MASK]
-    pad_id: int = 0
     seed: int = 0
 
 
@@ -125,6 +124,9 @@ class Score:
     value: float | None  # None: undefined here; counted and shown, never 0
     curve: tuple[float | None, ...] = ()  # the value per ratio, where the metric has ratios
     error: float | None = None  # standard error of the value, where the metric samples
+    room: float | None = (
+        None  # what the value was divided by (D), where the metric samples: the smaller, the less it says
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,7 @@ class Cost:
     backward: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
     """Scores of one example's tokens for one class; 0 where a token is not free."""
 

@@ -52,6 +52,7 @@ def mean(values: Iterable[float | None], *, whole: bool = False) -> float | None
 
 
 def estimate(values: Iterable[float | None], *, seed: int = 0) -> Estimate:
+    """Of one sample."""
     return estimates([values], seed=seed)[0]
 
 

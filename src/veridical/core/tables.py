@@ -25,14 +25,14 @@ Cells = Sequence[Sequence[str]]  # the header first
 # -- rows ---------------------------------------------------------------------------------------------------
 
 
-def to_columns(rows: Iterable[Any], columns: Sequence[str] = ()) -> dict[str, list[Any]]:
+def to_columns(rows: Iterable[Any], columns: Iterable[str] = ()) -> dict[str, list[Any]]:
     """The values of every column, for a Parquet file; `columns` come first, and stand there without rows too."""
     flattened = [_flat(plain(row)) for row in rows]
     names = dict.fromkeys(chain(columns, *flattened))
     return {name: [row.get(name) for row in flattened] for name in names}
 
 
-def to_csv(rows: Iterable[Any], columns: Sequence[str] = ()) -> str:
+def to_csv(rows: Iterable[Any], columns: Iterable[str] = ()) -> str:
     """A line per row under a header; numbers to the last digit, sequences with spaces between their items.
 
     `columns` come first, and stand there without rows too.
@@ -47,14 +47,14 @@ def to_csv(rows: Iterable[Any], columns: Sequence[str] = ()) -> str:
     return text.getvalue()
 
 
-def to_cells(rows: Iterable[Any], columns: Sequence[str] = (), *, digits: int = 3) -> list[list[str]]:
+def to_cells(rows: Iterable[Any], columns: Iterable[str] = (), *, digits: int = 3) -> list[list[str]]:
     """Rows as people read them, for text and LaTeX: so many digits after the point."""
     held = to_columns(rows, columns)
     shown = [[_rounded(value, digits) for value in row] for row in zip(*held.values(), strict=True)]
     return [list(held), *shown] if shown else []
 
 
-def to_pandas(rows: Iterable[Any], columns: Sequence[str] = ()) -> pandas.DataFrame:
+def to_pandas(rows: Iterable[Any], columns: Iterable[str] = ()) -> pandas.DataFrame:
     """A data frame with a column for each of theirs."""
     try:
         import pandas

@@ -17,6 +17,9 @@ from typing import Any, Literal
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset
 from veridical.core.registry import Choice, Registry
+from veridical.core.spec import Spec
+from veridical.core.statistics import mean
+from veridical.core.text import words_of
 from veridical.data.split import sample
 
 Needs = Literal["index", "hub", "path"] | None
@@ -70,19 +73,19 @@ def load_data(spec: str, *, limit: int | None = None, seed: int = 0, splits: Ite
     return replace(data, splits=kept)
 
 
-def resolve(spec: str) -> Choice[Source]:
+def resolve(text: str) -> Choice[Source]:
     """What a spec means: a registered name first, then `hub:`, then a file or folder that exists."""
-    name, _, rest = spec.strip().partition(":")
+    spec = Spec.read(text)
+    name, place = spec.head
     if name == "hub":
-        return datasets.choose("hub", **_hub_options(spec, rest))
+        return datasets.choose(Spec("hub", spec.options), **_place_on_hub(text, place))
     if name in datasets:
         return datasets.choose(spec)
-    if Path(spec).exists():  # a path may hold colons
-        return datasets.choose("files", path=spec)
-    if Path(name).exists():
-        return datasets.choose(f"files:{rest}", path=name)
-    names = [source.name for source in datasets]
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    if Path(text).exists():  # a path may hold what looks like options
+        return datasets.choose("files", path=text)
+    if Path(spec.name).exists():
+        return datasets.choose(Spec("files", spec.options), path=spec.name)
+    near = get_close_matches(name, [source.name for source in datasets], n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise InputError(
         f"There is no dataset {name!r}, and no file or folder of that name exists.{hint} "
@@ -91,13 +94,11 @@ def resolve(spec: str) -> Choice[Source]:
     )
 
 
-def _hub_options(spec: str, rest: str) -> dict[str, Any]:
-    form = r"(?P<repo>[^:@=]+)(:(?P<config>[^:@=]+))?(@(?P<revision>[^:]+))?(?P<options>(:\w+=[^:]*)*)"
-    match = re.fullmatch(form, rest)
+def _place_on_hub(text: str, place: str) -> dict[str, str | None]:
+    match = re.fullmatch(r"(?P<repo>[^:@=]+)(:(?P<config>[^:@=]+))?(@(?P<revision>[^:]+))?", place)
     if not match:
-        raise InputError(f"{spec!r} cannot be read; write hub:owner/name[:config][@revision][:option=value].")
-    options = dict(part.split("=", 1) for part in match["options"].split(":") if part)
-    return {"repo": match["repo"], "config": match["config"], "revision": match["revision"], **options}
+        raise InputError(f"{text!r} cannot be read; write hub:owner/name[:config][@revision][:option=value].")
+    return match.groupdict()
 
 
 def describe(data: Dataset) -> dict[str, Any]:
@@ -110,10 +111,10 @@ def describe(data: Dataset) -> dict[str, Any]:
         splits[split] = {
             "n": len(examples),
             "labels": {label: counts[index] for index, label in enumerate(data.labels)},
-            "mean_words": _mean(len(ex.text.split()) for ex in examples),
+            "mean_words": mean(len(ex.text.split()) for ex in examples),
             "with_context": sum(ex.context is not None for ex in examples),
             "with_rationale": len(marked) / len(examples) if examples else 0.0,
-            "mean_rationale_share": _mean(shares),  # of the words, over the texts that have a rationale
+            "mean_rationale_share": mean(shares),  # of the words, over the texts that have a rationale
         }
     return {
         "name": data.name,
@@ -129,11 +130,5 @@ def _indices(label: int | tuple[int, ...] | None) -> tuple[int, ...]:
 
 
 def _marked_share(text: str, spans: Iterable[tuple[int, int]]) -> float:
-    words = [match.span() for match in re.finditer(r"\S+", text)]
-    spans = list(spans)
+    words, spans = words_of(text), list(spans)
     return sum(any(s < end and start < e for s, e in spans) for start, end in words) / len(words)
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    values = list(values)
-    return sum(values) / len(values) if values else None

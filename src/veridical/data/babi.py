@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import at_least
 from veridical.core.records import Dataset, Example, Span
 from veridical.core.seed import generator
 from veridical.data import dataset
@@ -36,7 +38,7 @@ class Fact:
     action: str  # move, get, drop
     person: str
     what: str
-    said: str
+    sentence: str
 
 
 @dataclass
@@ -83,10 +85,10 @@ class World:
                 self.lies[thing] = self.at[person]
                 return self.tell(action, person, thing, f"{self.pick(DROPPED)} the {thing}")
 
-    def tell(self, action: str, person: str, what: str, said: str, there: bool = False) -> None:
+    def tell(self, action: str, person: str, what: str, deed: str, there: bool = False) -> None:
         if action != "move" and (there or self.rng.random() < 0.2):
-            said += " there"
-        self.story.append(Fact(action, person, what, f"{person} {said} ."))
+            deed += " there"
+        self.story.append(Fact(action, person, what, f"{person} {deed} ."))
 
 
 Question = tuple[str, str, tuple[int, ...]]  # question, answer, numbers of the supporting facts
@@ -98,9 +100,9 @@ def ask(world: World) -> Question | None:
     recent = [first + int(n) for n in world.rng.permutation(len(world.story) - first)]
     kind = {1: _where_is_person, 2: _where_is_thing, 3: _where_was_thing}[world.task]
     for number in recent:
-        found = kind(world, world.story[number])
-        if found:
-            return found
+        question = kind(world, world.story[number])
+        if question:
+            return question
     return None
 
 
@@ -156,13 +158,11 @@ def tell_story(task: int, *seed: object) -> list[tuple[str, Question]]:
         world.step()
         question = ask(world)
         if question:
-            asked.append((" ".join(fact.said for fact in world.story), question))
+            asked.append((" ".join(fact.sentence for fact in world.story), question))
     return asked
 
 
 def _generate(task: int, size: int, seed: int) -> Dataset:
-    if size < 10:
-        raise InputError(f"option 'size' of dataset 'babi/{task}' is {size}; it must be at least 10.")
     splits: dict[str, tuple[Example, ...]] = {}
     taken: set[str] = set()  # by the splits before: no text is in two
     for split, wanted in (("test", size // 10), ("dev", size // 10), ("train", size)):
@@ -210,19 +210,17 @@ def _example(id: str, text: str, question: Question) -> Example:
     return Example(id, text, PLACES.index(answer), asked, tuple(spans[number] for number in facts))
 
 
-@dataset("babi/1", about="where is a person? one supporting fact; generated, or published files (path=)")
-def babi1(*, size: int = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
-    """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
-    return _generate(1, size, seed) if path is None else _published(1, path)
+def _reader(task: int) -> Callable[..., Dataset]:
+    def read(*, size: Annotated[int, at_least(10)] = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
+        """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
+        return _generate(task, size, seed) if path is None else _published(task, path)
+
+    return read
 
 
-@dataset("babi/2", about="where is a thing? two supporting facts; generated, or published files (path=)")
-def babi2(*, size: int = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
-    """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
-    return _generate(2, size, seed) if path is None else _published(2, path)
-
-
-@dataset("babi/3", about="where was a thing before? three supporting facts; generated, or published files (path=)")
-def babi3(*, size: int = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
-    """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
-    return _generate(3, size, seed) if path is None else _published(3, path)
+for _task, _about in (
+    (1, "where is a person? one supporting fact"),
+    (2, "where is a thing? two supporting facts"),
+    (3, "where was a thing before? three supporting facts"),
+):
+    dataset(f"babi/{_task}", about=f"{_about}; generated, or published files (path=)")(_reader(_task))

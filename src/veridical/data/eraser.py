@@ -21,13 +21,13 @@ def eraser(*, path: str, labels: tuple[str, ...] = ()) -> Dataset:
     The document the evidence is in is the text, the query (if any) the context, evidence the rationale.
     """
     folder = Path(path)
-    annotated = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
-    found = {split: folder / file for split, file in annotated.items() if (folder / file).is_file()}
-    if not found:
+    names = {"train": "train.jsonl", "dev": "val.jsonl", "test": "test.jsonl"}
+    files = {split: folder / name for split, name in names.items() if (folder / name).is_file()}
+    if not files:
         raise InputError(f"There is no train.jsonl, val.jsonl or test.jsonl in {path!r}; give an ERASER folder.")
     documents = _Documents(folder)
     splits = {
-        split: [row_of(where, cells, documents) for where, cells in read_records(file)] for split, file in found.items()
+        split: [row_of(where, cells, documents) for where, cells in read_records(file)] for split, file in files.items()
     }
     about = f"ERASER annotations (DeYoung et al., 2020) read from {path}."
     return with_dev(build(folder.resolve().name, splits, labels=labels, about=about), 0.1)

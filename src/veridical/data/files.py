@@ -12,9 +12,10 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import between
 from veridical.core.records import Dataset
 from veridical.data import dataset
 from veridical.data.rows import Row, build
@@ -22,6 +23,7 @@ from veridical.data.split import carve_dev
 
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 SPLITS = {"train": "train", "dev": "dev", "valid": "dev", "validation": "dev", "val": "dev", "test": "test"}
+Share = Annotated[float, between(0, 1, without="high")]  # of the train texts; 0: none
 _SPLIT_FILE = re.compile(
     r"(?P<split>train|dev|valid|validation|val|test|ood\w*)(-\d+-of-\d+)?\.(parquet|(jsonl?|csv|tsv)(\.gz)?)"
 )
@@ -37,7 +39,7 @@ def files(
     id: str | None = "id",
     rationale: str = "rationale",
     labels: tuple[str, ...] = (),
-    dev: float = 0.1,
+    dev: Share = 0.1,
 ) -> Dataset:
     """One file (split `test`, or as its `split` column says) or a folder of split files.
 
@@ -60,16 +62,14 @@ def files(
 
 def with_dev(data: Dataset, share: float) -> Dataset:
     """The dataset with a dev split set apart from train, if it has train and no dev."""
-    if not 0 <= share < 1:
-        raise InputError(f"option 'dev' is {share}; it must be a share from 0 (no dev split) to under 1.")
     if "train" not in data.splits or "dev" in data.splits or share == 0:
         return data
     train, dev = carve_dev(data.splits["train"], share)
     if not dev:
         return data
     splits = _in_order({**data.splits, "train": train, "dev": dev})
-    said = f"It has no dev split: {share:.0%} of train, by normalised text, serves as one."
-    return replace(data, splits=splits, about=f"{data.about} {said}".strip())
+    note = f"It has no dev split: {share:.0%} of train, by normalised text, serves as one."
+    return replace(data, splits=splits, about=f"{data.about} {note}".strip())
 
 
 def _in_order(splits: dict[str, Any]) -> dict[str, Any]:
@@ -79,22 +79,22 @@ def _in_order(splits: dict[str, Any]) -> dict[str, Any]:
 
 def split_files(folder: Path) -> dict[str, list[Path]]:
     """The split files of a folder: train, dev (valid, validation, val), test and ood*, whole or in shards."""
-    found: dict[str, list[Path]] = {}
+    by_split: dict[str, list[Path]] = {}
     for file in sorted(folder.iterdir()):
         match = _SPLIT_FILE.fullmatch(file.name)
         if match:
-            found.setdefault(SPLITS.get(match["split"], match["split"]), []).append(file)
-    if not found:
+            by_split.setdefault(SPLITS.get(match["split"], match["split"]), []).append(file)
+    if not by_split:
         raise InputError(
             f"The folder {folder} has no split files; name them train, dev and test (one will do) with an "
             f"ending of {', '.join(FORMATS)} (all but Parquet also .gz)."
         )
-    for split, parts in found.items():
+    for split, parts in by_split.items():
         if len(parts) > 1 and not all("-of-" in part.name for part in parts):
             raise InputError(
                 f"{folder} has two files for {split}: {parts[0].name} and {parts[1].name}; keep one of them."
             )
-    return found
+    return by_split
 
 
 def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -10,7 +10,7 @@ from typing import Any
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset
 from veridical.data import dataset
-from veridical.data.files import SPLITS, row_of, with_dev
+from veridical.data.files import SPLITS, Share, row_of, with_dev
 from veridical.data.rows import Row, build
 
 PARQUET = "refs/convert/parquet"  # where the hub keeps a converted copy of what a script would load
@@ -31,7 +31,7 @@ class Mapped:
     about: str = ""
 
 
-READY: dict[str, Mapped] = {}  # by repository: filled by papers.py
+READY: dict[str, Mapped] = {}  # by repository: filled by paper_mappings.py
 
 
 @dataset("hub", about="any dataset of the hub: hub:owner/name[:config][@revision]", needs="hub")
@@ -44,7 +44,7 @@ def hub(
     label: str | None = None,
     context: str | None = None,
     labels: tuple[str, ...] = (),
-    dev: float = 0.1,
+    dev: Share = 0.1,
 ) -> Dataset:
     """The dataset by its ready mapping, or by its columns: text and label, unless others are named."""
     if repo in READY and text is label is context is None:
@@ -54,17 +54,17 @@ def hub(
             f"hub:{repo}",
         )
     columns = {"text": text or "text", "label": label or "label", "context": context, "id": "id"}
-    found = open_hub(repo, config, revision)
-    features = next(iter(found.values())).features
+    records = open_hub(repo, config, revision)
+    features = next(iter(records.values())).features
     names = labels or tuple(getattr(features.get(columns["label"]), "names", ()))
 
     def rows(where: str, cells: Cells) -> list[Row]:
         row = row_of(where, cells, {**columns, "rationale": "rationale"})
         return [] if row.label == -1 else [row]  # the hub's sign for "label withheld"
 
-    splits = {split: SPLITS.get(split, split) for split in found}
+    splits = {split: SPLITS.get(split, split) for split in records}
     mapped = Mapped(repo, rows, names, config, revision, splits, dev)
-    return assemble(mapped, found, f"hub:{repo}")
+    return assemble(mapped, records, f"hub:{repo}")
 
 
 def load(mapped: Mapped, name: str) -> Dataset:
@@ -72,22 +72,22 @@ def load(mapped: Mapped, name: str) -> Dataset:
     return assemble(mapped, open_hub(mapped.repo, mapped.config, mapped.revision), name)
 
 
-def assemble(mapped: Mapped, found: Mapping[str, Iterable[Cells]], name: str) -> Dataset:
+def assemble(mapped: Mapped, records: Mapping[str, Iterable[Cells]], name: str) -> Dataset:
     """Records by the hub's split names -> a Dataset. A split in which nothing has a label is left out."""
     splits: dict[str, list[Row]] = {}
     unlabelled = 0
     for theirs, ours in mapped.splits.items():
         rows: list[Row] = []
-        for number, cells in enumerate(found.get(theirs, ()), 1):
-            made = mapped.rows(f"{mapped.repo}, {theirs}, row {number}", cells)
-            unlabelled += not made
-            rows += made
+        for number, cells in enumerate(records.get(theirs, ()), 1):
+            labelled = mapped.rows(f"{mapped.repo}, {theirs}, row {number}", cells)
+            unlabelled += not labelled
+            rows += labelled
         if rows:
             splits[ours] = rows
     if not splits:
         raise InputError(
             f"{mapped.repo} has no labelled rows in the splits {', '.join(mapped.splits)}; its splits are: "
-            f"{', '.join(found)}."
+            f"{', '.join(records)}."
         )
     lost = sum(row.lost for rows in splits.values() for row in rows)
     notes = [f"{mapped.about} From the hub: {mapped.repo}.".strip()]

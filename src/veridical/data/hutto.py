@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from typing import Annotated
 
 from veridical.core import assets
-from veridical.core.errors import InputError
+from veridical.core.ranges import between
 from veridical.core.records import Dataset, Example
 from veridical.data import dataset
 from veridical.data.split import side
@@ -46,9 +47,7 @@ def unescape(text: str) -> str:
 def _reader(corpus: str) -> Callable[..., Dataset]:
     file, kind = CORPORA[corpus]
 
-    def read(*, neutral: float = 0.5) -> Dataset:
-        if not 0 <= neutral < 4:
-            raise InputError(f"option 'neutral' is {neutral}; ratings go from -4 to 4, so give 0 to under 4.")
+    def read(*, neutral: Annotated[float, between(0, 4, without="high")] = 0.5) -> Dataset:
         # The files are UTF-8 (three of them ASCII but for three characters); their hash is pinned.
         text = (assets.fetch("vader") / file).read_text("utf-8-sig")
         splits, dropped = parse(corpus, text, neutral)

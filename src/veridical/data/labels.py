@@ -11,12 +11,12 @@ from typing import Any
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Example
 
-Found = Mapping[str, Sequence[tuple[str, Any]]]  # split -> (where, label as written)
+Written = Mapping[str, Sequence[tuple[str, Any]]]  # split -> (where, label as written)
 Value = int | str
 Label = int | tuple[int, ...]
 
 
-def read_labels(found: Found, given: tuple[str, ...] = ()) -> tuple[tuple[str, ...], bool, dict[str, list[Label]]]:
+def read_labels(written: Written, given: tuple[str, ...] = ()) -> tuple[tuple[str, ...], bool, dict[str, list[Label]]]:
     """Class names, whether labels are lists (multi-label), and the label of every row of every split.
 
     Numbers are indices: of the given names, or of as many classes as the highest needs. Only if the given
@@ -25,10 +25,10 @@ def read_labels(found: Found, given: tuple[str, ...] = ()) -> tuple[tuple[str, .
     """
     if len(set(given)) != len(given):
         raise InputError(f"labels={'+'.join(given)} names a class twice; give every class once.")
-    multilabel = _all_alike([pair for rows in found.values() for pair in rows])
-    values = {split: [_values(where, label) for where, label in rows] for split, rows in found.items()}
+    multilabel = _all_alike([pair for rows in written.values() for pair in rows])
+    values = {split: [_values(where, label) for where, label in rows] for split, rows in written.items()}
     places: dict[Value, str] = {}  # every value, and where it was met first
-    for split, rows in found.items():
+    for split, rows in written.items():
         for (where, _), row in zip(rows, values[split], strict=True):
             for value in row:
                 places.setdefault(value, where)
@@ -135,29 +135,29 @@ def of_kind(examples: Sequence[Example], multilabel: bool) -> list[Example]:
             return (label,) if isinstance(label, int) else label
         return label if not isinstance(label, tuple) else label[0] if len(label) == 1 else None
 
-    found = [replace(example, label=fitted(example.label)) for example in examples]
-    lost = sum(new.label is None and old.label is not None for old, new in zip(examples, found, strict=True))
+    fitting = [replace(example, label=fitted(example.label)) for example in examples]
+    lost = sum(new.label is None and old.label is not None for old, new in zip(examples, fitting, strict=True))
     if lost:
-        said = f"{lost} of {len(examples)} texts have several labels or none, where the model has one"
-        warnings.warn(f"{said}; their gold labels are left out.", Caution, stacklevel=2)
-    return found
+        several = f"{lost} of {len(examples)} texts have several labels or none, where the model has one"
+        warnings.warn(f"{several}; their gold labels are left out.", Caution, stacklevel=2)
+    return fitting
 
 
-def relabel(examples: Sequence[Example], own: tuple[str, ...], labels: tuple[str, ...]) -> list[Example]:
+def relabel(examples: Sequence[Example], names: tuple[str, ...], labels: tuple[str, ...]) -> list[Example]:
     """Examples with their gold labels as the model numbers its classes: matched by name, or by place where the model
     (LABEL_0, ... or 0, 1, ...) or the data (0, 1, ...) has no names; left out, and said so, where neither fits."""
-    if not own or own == labels:
+    if not names or names == labels:
         return list(examples)
     place = {name.casefold(): index for index, name in enumerate(labels)}
     numbers = tuple(map(str, range(len(labels))))
-    unnamed = numbers in (own, labels) or labels == tuple(f"LABEL_{i}" for i in numbers)
-    if unnamed and len(own) == len(labels):
+    unnamed = numbers in (names, labels) or labels == tuple(f"LABEL_{i}" for i in numbers)
+    if unnamed and len(names) == len(labels):
         return list(examples)
-    if not all(name.casefold() in place for name in own):
-        theirs = f"The data's labels ({', '.join(own)}) are not the model's ({', '.join(labels)})"
+    if not all(name.casefold() in place for name in names):
+        theirs = f"The data's labels ({', '.join(names)}) are not the model's ({', '.join(labels)})"
         warnings.warn(f"{theirs}; gold labels are left out.", Caution, stacklevel=2)
         return [replace(example, label=None) for example in examples]
-    to = [place[name.casefold()] for name in own]
+    to = [place[name.casefold()] for name in names]
 
     def moved(label: int | tuple[int, ...] | None) -> int | tuple[int, ...] | None:
         if isinstance(label, tuple):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset, Span
 from veridical.data import dataset
-from veridical.data.files import files, read_records
+from veridical.data.files import Share, files, read_records
 from veridical.data.hub import PARQUET, READY, Cells, Mapped, first_records, load
 from veridical.data.rows import Row, build, merged, spans_of_phrases
 from veridical.data.split import side
@@ -118,11 +118,7 @@ PAPERS = {
     ),
     "yelp": Mapped("fancyzhx/yelp_polarity", plain, TWO, dev=0.15, about="Yelp polarity (Zhang et al., 2015)."),
     "semeval2017": Mapped(
-        "cardiffnlp/tweet_eval",
-        plain,
-        THREE,
-        "sentiment",
-        about="Sentiment of tweets, SemEval-2017 task 4 A.",
+        "cardiffnlp/tweet_eval", plain, THREE, "sentiment", about="Sentiment of tweets, SemEval-2017 task 4 A."
     ),
     "movies": Mapped(
         "eraser-benchmark/movie_rationales",
@@ -188,8 +184,8 @@ def esnli(*, path: str | None = None, explained: Half = "premise") -> Dataset:
     parts = {"train": ("train_1", "train_2"), "dev": ("dev",), "test": ("test",)}
     splits = {}
     for split, names in parts.items():
-        found = [file for name in names if (file := Path(path) / f"esnli_{name}.csv").is_file()]
-        rows = [esnli_row(where, cells, explained) for file in found for where, cells in read_records(file)]
+        present = [file for name in names if (file := Path(path) / f"esnli_{name}.csv").is_file()]
+        rows = [esnli_row(where, cells, explained) for file in present for where, cells in read_records(file)]
         if rows:
             splits[split] = rows
     if not splits:
@@ -246,8 +242,8 @@ def _amazon(name: str, category: str, classes: int) -> Callable[..., Dataset]:
             for row in rows(where, cells):
                 splits[side(row.text, "amazon")].append(row)
         about = f"Amazon reviews, {category}: stars as sentiment, splits 80/10/10 by normalised text."
-        found = {split: some for split, some in splits.items() if some}
-        return build(name, found, labels=TWO if classes == 2 else THREE, about=about)
+        filled = {split: some for split, some in splits.items() if some}
+        return build(name, filled, labels=TWO if classes == 2 else THREE, about=about)
 
     return read
 
@@ -266,12 +262,12 @@ for _name, _category, _classes in (
 
 
 @dataset("mimic/anemia", about="MIMIC notes, acute or chronic anemia: your own credentialed files", needs="path")
-def anemia(*, path: str, dev: float = 0.1) -> Dataset:
+def anemia(*, path: str, dev: Share = 0.1) -> Dataset:
     """Files or a folder as for any path; labels acute and chronic, or 0 and 1 in this order."""
     return files(path=path, labels=("acute", "chronic"), dev=dev)
 
 
 @dataset("mimic/diabetes", about="MIMIC notes, diabetes or not: your own credentialed files", needs="path")
-def diabetes(*, path: str, dev: float = 0.1) -> Dataset:
+def diabetes(*, path: str, dev: Share = 0.1) -> Dataset:
     """Files or a folder as for any path; labels no and yes, or 0 and 1 in this order."""
     return files(path=path, labels=("no", "yes"), dev=dev)

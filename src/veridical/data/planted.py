@@ -8,11 +8,12 @@ other words are drawn without looking at the label: nothing but the rule tells i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import at_least
 from veridical.core.records import Dataset, Example, Span
 from veridical.core.seed import generator
 from veridical.data import dataset
@@ -38,7 +39,13 @@ NEUTRAL = (
 
 @dataset("planted", about="texts whose label is decided by known words, so the truth is known; generated")
 def planted(
-    *, rule: Rule = "single", copies: int = 1, size: int = 2000, length: int = 6, shortcut: float = 0.0, seed: int = 0
+    *,
+    rule: Rule = "single",
+    copies: Annotated[int, at_least(1)] = 1,
+    size: Annotated[int, at_least(10)] = 2000,
+    length: int = 6,
+    shortcut: float = 0.0,
+    seed: int = 0,
 ) -> Dataset:
     """`size` training texts of about `length` clauses, a fifth as many for dev and for test.
 
@@ -57,12 +64,11 @@ def planted(
             "texts that it gives away, 0.5 to 1."
         )
     needed = copies * (1 if rule == "single" else 2) + (shortcut > 0)
-    for name, value, least in (("copies", copies, 1), ("size", size, 10), ("length", length, needed)):
-        if value < least:
-            raise InputError(
-                f"option {name!r} of dataset 'planted' is {value}; with rule={rule} and copies={copies} it "
-                f"must be at least {least}."
-            )
+    if length < needed:
+        raise InputError(
+            f"option 'length' of dataset 'planted' is {length}; with rule={rule} and copies={copies} it must be at "
+            f"least {needed}."
+        )
     seen: set[str] = set()
     splits = {
         split: _split(split, count, rule, copies, length, seed, seen, 0.5 if shortcut and split == "test" else shortcut)
@@ -74,16 +80,6 @@ def planted(
             f" A word beside them agrees with the label in {shortcut:.0%} of the training texts and half of the test."
         )
     return Dataset("planted", ("negative", "positive"), splits, about=about)
-
-
-def decide(text: str, rule: Rule) -> int:
-    """The label by the rule itself: the oracle that every text was built to satisfy."""
-    words = text.split()
-    if rule == "single":
-        return int(any(word in GOOD for word in words))
-    if rule == "conjunction":
-        return int(FIRST in words and SECOND in words)
-    return int(words.index(FIRST) < words.index(SECOND))
 
 
 def _split(

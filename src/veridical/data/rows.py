@@ -36,14 +36,14 @@ def build(name: str, splits: Mapping[str, Sequence[Row]], *, labels: tuple[str, 
         {split: [(row.where, row.label) for row in rows] for split, rows in splits.items()}, labels
     )
     ids = _ids(splits)
-    made = {
+    examples = {
         split: tuple(
             Example(id, _text(row), label, _context(row), _rationale(row))
             for id, label, row in zip(ids[split], index[split], rows, strict=True)
         )
         for split, rows in splits.items()
     }
-    return Dataset(name, names, made, multilabel=multilabel, about=about)
+    return Dataset(name, names, examples, multilabel=multilabel, about=about)
 
 
 def spans_of_words(text: str, marks: Sequence[Any]) -> tuple[Span, ...]:

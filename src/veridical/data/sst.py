@@ -33,10 +33,8 @@ def sst(*, path: str) -> Dataset:
     for split in ("train", "dev", "test"):
         file = Path(path) / f"{split}.txt"
         if file.is_file():
-            lines = [
-                (f"{file}, line {n}", line) for n, line in enumerate(read_text(file).split("\n"), 1) if line.strip()
-            ]
-            trees = [(where, parse_tree(where, line)) for where, line in lines]
+            lines = [(f"{file}, line {n}", line) for n, line in enumerate(read_text(file).split("\n"), 1)]
+            trees = [(where, parse_tree(where, line)) for where, line in lines if line.strip()]
             splits[split] = [
                 row_of(tree, where, f"sst-{split}-{n}") for n, (where, tree) in enumerate(trees) if tree.label != 2
             ]
@@ -97,12 +95,8 @@ def row_of(tree: Node, where: str = "", id: str | None = None) -> Row:
     return Row(where, text, int(tree.label > 2), id=id, rationale=[int(score >= 0.5) for _, score in words])
 
 
-def extremities(tree: Node) -> list[float]:
-    """Per leaf the extremity (0, 0.5 or 1) of the explanatory phrase it belongs to."""
-    return [score for _, score in _scores(tree)]
-
-
 def _scores(node: Node) -> list[tuple[Node, float]]:
+    """The leaves, each with the extremity (0, 0.5 or 1) of the explanatory phrase it belongs to."""
     extremity = _extremity(node.label)
     if not node.parts or extremity > max(_extremity(node.low), _extremity(node.high)):
         return [(leaf, extremity) for leaf in _leaves(node)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -31,18 +32,19 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from veridical.core.errors import InputError
 from veridical.core.records import Example
 from veridical.core.seed import seed_of
+from veridical.model.names import WIDTH
 from veridical.model.vectors import load_vectors
 
 
 class BiLSTMConfig(PreTrainedConfig):
-    """Sizes and token ids; the defaults are those of Recursive ROAR, table 4 (bAbI) and the released code."""
+    """Sizes and token ids."""
 
     model_type = "bilstm-attention"
 
     vocab_size: int = 0
     embedding_size: int = 50
-    hidden_size: int = 128  # per direction
-    attention_size: int = 128
+    hidden_size: int = WIDTH  # per direction
+    attention_size: int = WIDTH
     pair: bool = False
     # From attended text and context to logits. "released", as in the released code:
     # linear(tanh(linear(text) + linear(context))). "paper": linear(text), the "dense layer" of C.1.2.
@@ -50,6 +52,33 @@ class BiLSTMConfig(PreTrainedConfig):
     pad_token_id: int | None = 0
     mask_token_id: int | None = None
     special_token_ids: tuple[int, ...] | list[int] = ()  # read, never attended
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What two LSTMs said of the visible tokens of every row, each in the order in which it read them: n is the most
+    visible tokens of a row, and time comes first, as the LSTMs' kernels have it."""
+
+    rightward: Tensor  # [n, B, H]
+    leftward: Tensor  # [n, B, H]
+    reverse: Tensor  # [n * B]
+    visible: Tensor  # [B, T]
+    count: Tensor  # [B, 1], visible tokens
+    moved: bool  # else every token is where it was
+
+    def states(self) -> Tensor:
+        """Both states at every token [B, T, 2H]; at invisible ones something finite that means nothing."""
+        both = (self.rightward, _Reordered.apply(self.leftward, self.reverse))
+        states = torch.cat([direction.transpose(0, 1) for direction in both], dim=-1)  # [B, n, 2H]
+        if self.moved:
+            return _take(states, (self.visible.cumsum(1) - 1).clamp(min=0))
+        return nn.functional.pad(states, (0, 0, 0, self.visible.shape[1] - states.shape[1]))
+
+    def end(self) -> Tensor:
+        """Each direction's last state, 0 where nothing is visible. [B, 2H]"""
+        last = (self.count - 1).clamp(min=0)
+        ends = [_take(states.transpose(0, 1), last)[:, 0] for states in (self.rightward, self.leftward)]
+        return torch.cat(ends, dim=-1).masked_fill(self.count == 0, 0.0)
 
 
 class BiLSTM(nn.Module):
@@ -60,28 +89,20 @@ class BiLSTM(nn.Module):
         self.rightward = nn.LSTM(width, hidden, batch_first=True)
         self.leftward = nn.LSTM(width, hidden, batch_first=True)
 
-    def forward(self, x: Tensor, visible: Tensor) -> tuple[Tensor, Tensor]:
-        """The state at every token, 0 where invisible [B, T, 2H], and each direction's last state [B, 2H].
-
-        Visible tokens are moved together to the front of the row, so that what follows them is never read by
-        the rightward LSTM; the leftward one gets each row reversed by itself. No packing: plain gathers
-        differentiate twice and let a token vanish from the middle of a text.
+    def forward(self, x: Tensor, visible: Tensor) -> Reading:
+        """Visible tokens [B, T] of x [B, T, D] are moved together to the front of the row, so that what follows them is
+        never read by the rightward LSTM; the leftward one gets each row reversed by itself. No packing: it is slower,
+        and moving tokens differentiates twice and lets one vanish from the middle of a text.
         """
         count = visible.sum(1, keepdim=True)  # [B, 1]
         longest = max(int(count.max()), 1)
-        front = (~visible).to(torch.uint8).argsort(dim=1, stable=True)[:, :longest]  # [B, n]
-        steps = torch.arange(longest, device=x.device)
-        reverse = (count - 1 - steps).clamp(min=0)  # [B, n], its own inverse up to `count`
-        x = _take(x, front)  # [B, n, D]
-        rightward = _states(x, self.rightward)
-        leftward = _take(_states(_take(x, reverse), self.leftward), reverse)
-        states = torch.cat([rightward, leftward], dim=-1)  # [B, n, 2H]
-        place = (visible.cumsum(1) - 1).clamp(min=0)  # [B, T], where each token went
-        end = torch.cat([_take(rightward, (count - 1).clamp(min=0))[:, 0], leftward[:, 0]], dim=-1)
-        return (
-            _take(states, place).masked_fill(~visible[..., None], 0.0),
-            end.masked_fill(count == 0, 0.0),
-        )
+        moved = bool((visible != (torch.arange(visible.shape[1], device=x.device) < count)).any())
+        if moved:
+            x = _take(x, (~visible).to(torch.uint8).argsort(dim=1, stable=True)[:, :longest])
+        x = x[:, :longest].transpose(0, 1).contiguous()  # [n, B, D]
+        reverse = _reversal(count[:, 0], longest)
+        leftward = _states(_Reordered.apply(x, reverse), self.leftward)
+        return Reading(_states(x, self.rightward), leftward, reverse, visible, count, moved)
 
 
 class BiLSTMForSequenceClassification(PreTrainedModel):
@@ -142,42 +163,36 @@ class BiLSTMForSequenceClassification(PreTrainedModel):
         Without a token to attend (everything erased) the attention is 0 and so is the attended text.
         """
         config = self.config
-        pad = -1 if config.pad_token_id is None else config.pad_token_id
-        visible = input_ids != pad if attention_mask is None else attention_mask.bool()
-        context = torch.zeros_like(visible) if token_type_ids is None else token_type_ids == 1
-        if not config.pair and bool((context & visible).any()):
-            raise InputError(
-                "This BiLSTM reads single texts, but a context was given; build one for pairs (pair=True), "
-                "or leave the context out."
-            )
-        special = torch.tensor(list(config.special_token_ids), dtype=input_ids.dtype, device=input_ids.device)
-        attended = visible & ~context & ~torch.isin(input_ids, special)
-
+        text, context, attended = self._masks(input_ids, attention_mask, token_type_ids)
         embedded = self.embeddings(input_ids)  # [B, T, D]
-        states, _ = self.encoder(embedded, visible & ~context)  # [B, T, 2H]
+        states = self.encoder(embedded, text).states()  # [B, T, 2H]
         energy = self.attention(states)  # [B, T, A]
-        end = None
+        end = context_read = None
         if config.pair:
-            context_states, end = self.context_encoder(embedded, visible & context)
+            context_read = self.context_encoder(embedded, context)
+            end = context_read.end()
             energy = energy + self.context_attention(end)[:, None]
-            states = states + context_states  # each is 0 where the other is not
         scores = self.attention_score(energy.tanh())[..., 0]  # [B, T]
         scores = scores.masked_fill(~attended, torch.finfo(scores.dtype).min)
         weights = scores.softmax(-1).masked_fill(~attended, 0.0)
+        hidden_wanted = _wanted(output_hidden_states, config.output_hidden_states)
+        attentions_wanted = _wanted(output_attentions, config.output_attentions)
+        if hidden_wanted or attentions_wanted:  # else weights of 0 hide what is no state of the text
+            states = states.masked_fill(~text[..., None], 0.0)
+            if context_read is not None:
+                states = states + context_read.states().masked_fill(~context[..., None], 0.0)
         # The logits are computed from the first row of what is handed out, so that they can be differentiated
         # by it like those of a transformer.
         tokens = input_ids.shape[1]
         rows = weights[:, None, None, :].expand(-1, 1, tokens, tokens)  # [B, 1, T, T], a view
-        text = (rows[:, 0, 0, :, None] * states).sum(1)  # [B, 2H]
+        summary = (rows[:, 0, 0, :, None] * states).sum(1)  # [B, 2H]
         if end is not None and config.pair_decoder == "released":
-            text = (self.decoder(text) + self.context_decoder(end)).tanh()
-        logits = self.classifier(text)  # [B, C]
+            summary = (self.decoder(summary) + self.context_decoder(end)).tanh()
+        logits = self.classifier(summary)  # [B, C]
 
         loss = None
         if labels is not None:
             loss = self.loss_function(labels=labels, pooled_logits=logits, config=config)
-        hidden_wanted = _wanted(output_hidden_states, config.output_hidden_states)
-        attentions_wanted = _wanted(output_attentions, config.output_attentions)
         output = SequenceClassifierOutput(
             loss=loss,
             logits=logits,
@@ -185,6 +200,23 @@ class BiLSTMForSequenceClassification(PreTrainedModel):
             attentions=(rows,) if attentions_wanted else None,
         )
         return output if _wanted(return_dict, config.return_dict) else output.to_tuple()
+
+    def _masks(
+        self, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Where there is text, where context, and where text that may be attended. [B, T] each"""
+        config = self.config
+        pad = -1 if config.pad_token_id is None else config.pad_token_id
+        visible = input_ids != pad if attention_mask is None else attention_mask.bool()
+        of_context = torch.zeros_like(visible) if token_type_ids is None else token_type_ids == 1
+        text, context = visible & ~of_context, visible & of_context
+        if not config.pair and bool(context.any()):
+            raise InputError(
+                "This BiLSTM reads single texts, but a context was given; build one for pairs (pair=True), "
+                "or leave the context out."
+            )
+        special = torch.tensor(list(config.special_token_ids), dtype=input_ids.dtype, device=input_ids.device)
+        return text, context, text & ~torch.isin(input_ids, special)
 
 
 def _wanted(given: bool | None, default: bool | None) -> bool:
@@ -196,13 +228,35 @@ def _take(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(1, index[..., None].expand(-1, -1, x.shape[-1]))
 
 
+def _reversal(count: Tensor, longest: int) -> Tensor:
+    """The rows of a flat [n, B] with the first `count` [B] of every column turned round, the others as they are."""
+    steps = torch.arange(longest, device=count.device)[:, None]  # [n, 1]
+    turned = torch.where(steps < count, count - 1 - steps, steps)  # [n, B]
+    return (turned * len(count) + torch.arange(len(count), device=count.device)).flatten()
+
+
+class _Reordered(torch.autograd.Function):
+    """x [n, B, D] in an order [n * B] that undoes itself, so that gradients, of any degree, are reordered alike: whole
+    rows are copied, where a gather goes number by number and its gradient adds them up."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, order: Tensor) -> Tensor:
+        ctx.save_for_backward(order)
+        return x.flatten(0, 1).index_select(0, order).view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (order,) = ctx.saved_tensors
+        return _Reordered.apply(gradients[0], order), None
+
+
 def _states(x: Tensor, lstm: nn.LSTM) -> Tensor:
-    """The states of an LSTM [B, T, H]."""
+    """The states [n, B, H] of an LSTM, whose batch comes first for those who give it rules of their own: a view."""
     # cuDNN differentiates its LSTM once and only in training mode; explanations differentiate in eval mode,
     # and some training terms twice. PyTorch's own kernels do both.
     refuse = x.is_cuda and torch.is_grad_enabled()
     with torch.backends.cudnn.flags(enabled=False) if refuse else nullcontext():
-        return lstm(x)[0]
+        return lstm(x.transpose(0, 1))[0].transpose(0, 1)
 
 
 AutoConfig.register(BiLSTMConfig.model_type, BiLSTMConfig)
@@ -268,7 +322,8 @@ def build(
     *,
     pair: bool | None = None,
     embedding: int | None = None,
-    hidden: int = 128,
+    hidden: int = WIDTH,
+    attention: int | None = None,
     vectors: str | None = None,
     vocabulary: int | None = None,
     lowercase: bool = True,
@@ -279,9 +334,10 @@ def build(
     """An untrained model and its tokenizer for these training examples (Recursive ROAR, table 4).
 
     The table's rows: standard normal embeddings of 50 for bAbI (our defaults), pretrained ones of 300
-    elsewhere: give them as `vectors` (see `veridical.model.vectors`), which also sets the width. Words
-    without a vector are drawn standard normal; [PAD] and [MASK] start at 0, and [MASK] is trained. With
-    `pair=None` the examples decide.
+    elsewhere: give them as `vectors` (see `veridical.model.vectors`), which also sets their width. The
+    attention is as wide as the LSTM (`hidden`) unless it has a width of its own. Words without a vector are
+    drawn standard normal; [PAD] and [MASK] start at 0, and [MASK] is trained. With `pair=None` the examples
+    decide.
     """
     if not examples:
         raise InputError("There are no examples to take a vocabulary from; give the training split.")
@@ -303,6 +359,7 @@ def build(
         "vocab_size": len(tokenizer),
         "embedding_size": width,
         "hidden_size": hidden,
+        "attention_size": hidden if attention is None else attention,
         "pair": pair,
         "pad_token_id": tokenizer.pad_token_id,
         "mask_token_id": tokenizer.mask_token_id,

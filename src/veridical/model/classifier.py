@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 
 from veridical.core.errors import InputError
@@ -62,6 +64,14 @@ class Classifier:
             raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
         return encode(self.tokenizer, examples, min(limit or self.limit, self.limit), overlap)
 
+    def read_at_most(self, limit: int) -> None:
+        """Cut texts at so many tokens, now and wherever the saved classifier is loaded: its tokenizer says so."""
+        if limit > self.limit:
+            raise InputError(f"max_length is {limit}, but {self.name} takes {self.limit} tokens at most; lower it.")
+        if self.tokenizer is None:
+            raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
+        self.limit = self.tokenizer.model_max_length = limit
+
     def tokens(self, ids: Sequence[int]) -> list[str]:
         """Token ids as the tokenizer writes them."""
         if self.tokenizer is None:
@@ -70,28 +80,24 @@ class Classifier:
 
     def collate(self, encoded: Sequence[Encoded]) -> Batch:
         """Right-padded tensors on the model's device."""
-        ids, types, mask = self._pad([(e.ids, e.types, None) for e in encoded])
-        free = torch.zeros_like(mask)
-        for row, e in enumerate(encoded):
-            free[row, : len(e.free)] = torch.tensor(e.free)
-        return Batch(tuple(encoded), ids, types, mask, free)
+        real = _real([len(e.ids) for e in encoded])
+        ids, types = self._padded(encoded, real)
+        free = _filled(real, (e.free for e in encoded), False, bool)
+        return Batch(tuple(encoded), ids, types, *(torch.from_numpy(part).to(self.device) for part in (real, free)))
 
     def collate_variants(self, variants: Sequence[Variant]) -> Batch:
         """The same for altered inputs, which have no example; tokens that are not attended to stay in place."""
-        ids, types, mask = self._pad([(v.ids, v.types, v.attend) for v in variants])
+        real = _real([len(v.ids) for v in variants])
+        ids, types = self._padded(variants, real)
+        attend = (repeat(True, len(v.ids)) if v.attend is None else v.attend for v in variants)
+        mask = torch.from_numpy(_filled(real, attend, False, bool)).to(self.device)
         return Batch((), ids, types, mask, mask)
 
-    def _pad(self, rows: Sequence[tuple]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        size = (len(rows), max(len(ids) for ids, _, _ in rows))
+    def _padded(self, rows: Sequence[Encoded] | Sequence[Variant], real: np.ndarray) -> tuple[torch.Tensor, ...]:
         pad = self.model.config.pad_token_id
-        ids = torch.full(size, 0 if pad is None else pad, dtype=torch.long)
-        types = torch.zeros(size, dtype=torch.long)
-        mask = torch.zeros(size, dtype=torch.bool)
-        for row, (own_ids, own_types, attend) in enumerate(rows):
-            ids[row, : len(own_ids)] = torch.tensor(own_ids, dtype=torch.long)
-            types[row, : len(own_ids)] = torch.tensor(own_types, dtype=torch.long)
-            mask[row, : len(own_ids)] = True if attend is None else torch.tensor(attend)
-        return ids.to(self.device), types.to(self.device), mask.to(self.device)
+        ids = _filled(real, (row.ids for row in rows), 0 if pad is None else pad, np.int64)
+        types = _filled(real, (row.types for row in rows), 0, np.int64)
+        return tuple(torch.from_numpy(part).to(self.device) for part in (ids, types))
 
     # -- the seam -------------------------------------------------------------------------------------------
 
@@ -199,6 +205,21 @@ class Classifier:
         self.model.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
+
+
+def _real(lengths: Sequence[int]) -> np.ndarray:
+    """Where rows of these lengths have a token once they are padded on the right. [B, T]"""
+    return np.arange(max(lengths)) < np.array(lengths)[:, None]
+
+
+def _filled(real: np.ndarray, rows: Iterable[Iterable[int]], padding: int, kind: type) -> np.ndarray:
+    """The rows' values where there are tokens, `padding` elsewhere. [B, T]
+
+    All rows at once: a tensor for each row took a fifth of an epoch of a small model.
+    """
+    padded = np.full(real.shape, padding, dtype=kind)
+    padded[real] = np.fromiter(chain.from_iterable(rows), dtype=kind, count=int(real.sum()))
+    return padded
 
 
 def leaf(embeddings: torch.Tensor) -> torch.Tensor:

@@ -14,8 +14,10 @@ import torch
 from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset
-from veridical.core.registry import read, resolve
+from veridical.core.registry import resolve
+from veridical.core.values import read
 from veridical.model.classifier import Classifier
+from veridical.model.names import options
 
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
@@ -32,7 +34,8 @@ def load(
 ) -> Classifier:
     """A classifier from a hub id, a folder (a model's or a run's), `minilm`, a model with its tokenizer, or a
     `pipeline("text-classification")`. `labels` gives it a new head for those classes, initialised from `seed`;
-    `:layers=3` behind a name keeps the first three layers."""
+    `:layers=3` behind a name keeps the first three layers, `:head=tanh` gives BigBird the head of explanation
+    regularisation."""
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline, or a Classifier
         source, tokenizer = source.model, tokenizer or source.tokenizer
     if isinstance(source, torch.nn.Module):
@@ -41,6 +44,37 @@ def load(
         clf = Classifier(source, tokenizer)
     else:
         clf = _from_files(str(source), labels, multilabel, seed)
+    return _placed(clf, device)
+
+
+def create(
+    spec: str, data: Dataset, *, seed: int, max_length: int | None = None, dropout: float | None = None
+) -> Classifier:
+    """A fresh classifier for the labels of `data`, to be trained: an encoder with a new head, or `bilstm` with
+    the vocabulary of the training split. It reads at most `max_length` tokens and drops out `dropout`, if given."""
+    clf = _created(spec, data, seed, dropout)
+    if max_length is not None:
+        clf.read_at_most(max_length)
+    return clf
+
+
+def _created(spec: str, data: Dataset, seed: int, dropout: float | None) -> Classifier:
+    name, given = options(spec)
+    if name == "bilstm":
+        if dropout is not None:
+            raise InputError(f"dropout is {dropout:g}, but 'bilstm' has no dropout to set; leave it out.")
+        from veridical.model import bilstm
+
+        for taken in {"seed", "multilabel"} & set(given):
+            raise InputError(f"'bilstm' takes {taken!r} from the training, not from {spec!r}; leave it out there.")
+        from_training = {"multilabel": data.multilabel, "seed": seed}
+        settings = resolve(bilstm.build, {**given, **from_training}, "model 'bilstm'")
+        model, tokenizer = bilstm.build(data.splits["train"], data.labels, **settings)
+        return Classifier(model, tokenizer, name=spec)
+    return _placed(_from_files(spec, data.labels, data.multilabel, seed, dropout), None)
+
+
+def _placed(clf: Classifier, device: str | torch.device | None) -> Classifier:
     if device is None and torch.cuda.is_available():
         device = "cuda"
     if device is not None:
@@ -49,41 +83,20 @@ def load(
     return clf
 
 
-def create(spec: str, data: Dataset, *, seed: int) -> Classifier:
-    """A fresh classifier for the labels of `data`, to be trained: an encoder with a new head, or `bilstm` with
-    the vocabulary of the training split."""
-    name, options = _options(spec)
-    if name == "bilstm":
-        from veridical.model import bilstm
-
-        for taken in {"seed", "multilabel"} & set(options):
-            raise InputError(f"'bilstm' takes {taken!r} from the training, not from {spec!r}; leave it out there.")
-        own = {"multilabel": data.multilabel, "seed": seed}
-        given = resolve(bilstm.build, {**options, **own}, "model 'bilstm'")
-        model, tokenizer = bilstm.build(data.splits["train"], data.labels, **given)
-        return Classifier(model, tokenizer, name=spec)
-    return load(spec, labels=data.labels, multilabel=data.multilabel, seed=seed)
-
-
-def _options(spec: str) -> tuple[str, dict[str, str]]:
-    if Path(spec).exists():
-        return spec, {}
-    name, *parts = spec.split(":")
-    for part in parts:
-        if "=" not in part:
-            raise InputError(f"{part!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
-    return name, dict(part.split("=", 1) for part in parts)  # type: ignore[misc]
-
-
-def _from_files(spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int) -> Classifier:
+def _from_files(
+    spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int, dropout: float | None = None
+) -> Classifier:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-    from veridical.model import bilstm  # noqa: F401  registers the BiLSTM with the Auto classes
+    from veridical.model import (
+        bilstm,  # noqa: F401  registers their models with the Auto classes
+        tanh_head,  # noqa: F401  registers their models with the Auto classes
+    )
 
-    source, options = _options(spec)
-    unknown = set(options) - {"layers"}
+    source, given = options(spec)
+    unknown = set(given) - {"layers", "head"}
     if unknown:
-        raise InputError(f"The model {spec!r} has no option {sorted(unknown)[0]!r}; the one there is: layers.")
+        raise InputError(f"The model {spec!r} has no option {sorted(unknown)[0]!r}; there are layers and head.")
     if source == "bilstm":
         raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
     where = _folder(source)
@@ -94,8 +107,12 @@ def _from_files(spec: str, labels: Sequence[str] | None, multilabel: bool, seed:
             config.id2label = dict(enumerate(labels))
             config.label2id = {name: i for i, name in enumerate(labels)}
             config.problem_type = "multi_label_classification" if multilabel else "single_label_classification"
-        if "layers" in options:
-            _shorten(config, read(options["layers"], int, f"layers of {source!r}"))
+        if "layers" in given:
+            _shorten(config, read(given["layers"], int, f"layers of {source!r}"))
+        if dropout is not None:
+            _set_dropout(config, dropout, spec)
+        if "head" in given:
+            config = _with_head(config, given["head"], spec)
         if hasattr(config, "reference_compile"):
             config.reference_compile = False  # ModernBERT would compile itself, and again for every length
         # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
@@ -168,6 +185,24 @@ def _shorten(config: Any, layers: int) -> None:
     if not 1 <= layers <= total:
         raise InputError(f"layers={layers} is out of range; this encoder has layers 1 to {total}.")
     config.num_hidden_layers = layers
+
+
+def _with_head(config: Any, head: str, spec: str) -> Any:
+    from veridical.model.tanh_head import TanhHeadConfig, with_tanh_head
+
+    if head != "tanh" or config.model_type not in ("big_bird", TanhHeadConfig.model_type):
+        raise InputError(f"{spec!r} asks for the head {head!r}; the one there is to choose is head=tanh, of BigBird.")
+    return config if isinstance(config, TanhHeadConfig) else with_tanh_head(config)
+
+
+def _set_dropout(config: Any, dropout: float, spec: str) -> None:
+    """All of a family's dropouts, whatever it calls them; what drops whole layers is none of them."""
+    settings = config.to_dict().items()
+    names = [name for name, value in settings if "dropout" in name and (value is None or isinstance(value, float))]
+    if not names:
+        raise InputError(f"dropout is {dropout:g}, but {spec!r} has no dropout to set; leave it out.")
+    for name in names:
+        setattr(config, name, dropout)
 
 
 def _first_line(problem: Exception) -> str:

@@ -9,7 +9,7 @@ from veridical.model.classifier import Classifier
 
 # Encoders whose head reads the first token; the BiLSTM has one row, its attention weights.
 FIRST = frozenset(
-    "bert roberta xlm-roberta camembert distilbert electra deberta deberta-v2 big_bird albert mpnet "
+    "bert roberta xlm-roberta camembert distilbert electra deberta deberta-v2 big_bird big_bird_tanh albert mpnet "
     "bilstm-attention".split()
 )
 

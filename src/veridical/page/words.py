@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from veridical.core.spec import Spec, base_name
+
 UNDEFINED = "undefined"
 
 
@@ -46,17 +48,17 @@ def said(value: float | None, low: float | None, high: float | None) -> str:
 def short_names(specs: Sequence[str], most: int = 20) -> list[str]:
     """A label for each spec that fits a figure, and no two alike: the bare name where that says which, else the
     name with the option that tells it from its namesakes."""
-    found: list[str] = []
-    for spec in specs:
-        name, *options = spec.split(":")
-        namesakes = [other.split(":")[1:] for other in specs if other != spec and other.split(":")[0] == name]
-        label = name
-        if namesakes and options:
-            own = [option for option in options if all(option not in other for other in namesakes)]
-            telling = own[0] if own else ":".join(options)
+    names: list[str] = []
+    options = {text: Spec.read(text).options.items() for text in specs}
+    for text in specs:
+        name = label = base_name(text)
+        namesakes = [options[other] for other in specs if other != text and base_name(other) == name]
+        if namesakes and options[text]:
+            apart = [option for option in options[text] if all(option not in other for other in namesakes)]
+            telling = ":".join("=".join(option) for option in apart[:1] or options[text])
             room = max(6, most - 2 - len(telling))
             label = f"{name if len(name) <= room + 1 else name[:room] + '…'}:{telling}"
         label = label if len(label) <= most else f"{label[: most - 1]}…"
-        count = sum(other.split(" #")[0] == label for other in found)
-        found.append(f"{label} #{count + 1}" if count else label)
-    return found
+        count = sum(other.split(" #")[0] == label for other in names)
+        names.append(f"{label} #{count + 1}" if count else label)
+    return names

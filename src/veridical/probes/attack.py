@@ -6,18 +6,16 @@ class most, go on from there, until the prediction changes or no place is left.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-import numpy as np
-
+from veridical.core import tables
 from veridical.core.errors import InputError, unknown
 from veridical.core.options import takes
 from veridical.core.records import Example, Variant
 from veridical.core.seed import generator
+from veridical.core.statistics import mean
 from veridical.core.text import words_of
 from veridical.explanations.explain import warn_of_cuts
 from veridical.model.ask import Asker, ask
@@ -71,9 +69,9 @@ class Attack:
             "accuracy": 100 * len(tried) / n,
             "accuracy_under_attack": 100 * (len(tried) - len(won)) / n,
             "success_rate": 100 * len(won) / len(tried) if tried else None,
-            "perturbed_words": _mean([100 * one.perturbed / one.words for one in won]),
-            "words": _mean([one.words for one in self.results]),
-            "queries": _mean([one.queries for one in tried]),
+            "perturbed_words": mean(100 * one.perturbed / one.words for one in won),
+            "words": mean(one.words for one in self.results),
+            "queries": mean(one.queries for one in tried),
         }
 
 
@@ -166,10 +164,6 @@ def _check(clf: Classifier, examples: Sequence[Example]) -> None:
             )
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
-
-
 # -- tables -------------------------------------------------------------------------------------------------
 
 LINES = {
@@ -191,23 +185,13 @@ def to_text(attacks: Mapping[str, Attack]) -> str:
     """The paper's table: a line per figure, a column per model."""
     rows = [["", *attacks]]
     rows += [[line, *(_shown(one.summary[name]) for one in attacks.values())] for name, line in LINES.items()]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]
     (by,) = {one.entities for one in attacks.values()}
-    return "\n".join([line.rstrip() for line in [*lines, "", f"Names and locations: {by}."]]) + "\n"
+    return f"{tables.to_text(rows, right=range(1, len(rows[0])))}\n\nNames and locations: {by}.\n"
 
 
 def to_csv(attacks: Mapping[str, Attack]) -> str:
     """A line per model."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["model", *LINES, "entities"])
-    for name, one in attacks.items():
-        writer.writerow([name, *one.summary.values(), one.entities])
-    return text.getvalue()
+    return tables.to_csv({"model": name, **one.summary, "entities": one.entities} for name, one in attacks.items())
 
 
 def to_rows(attacks: Mapping[str, Attack]) -> list[dict[str, Any]]:

@@ -7,8 +7,6 @@ the one it shares most characters with, and a token has the sum of its pieces.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from veridical.attribution import methods
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Attribution, Span
-from veridical.core.statistics import bca
+from veridical.core.statistics import estimate
 from veridical.data import load_data
 from veridical.data.split import sample
 from veridical.explanations.explain import attributions, warn_of_cuts
@@ -87,7 +85,7 @@ def pos(options: PosOptions) -> PartsOfSpeech:
                 warn_of_cuts(clf, encoded)
                 explained = attributions(clf, encoded, choice, tick=lambda count: report.advance(steps=count))
                 seeds.append([importance(one, tags, signed) for one, tags in zip(explained, tagged, strict=True)])
-            found.append([_mean(same) for same in zip(*seeds, strict=True)])
+            found.append([_over_seeds(same) for same in zip(*seeds, strict=True)])
     heard = [
         (tags, [own for own in same if own is not None])
         for tags, *same in zip(tagged, *found, strict=True)
@@ -159,7 +157,7 @@ def owner_of(span: Span, tokens: Tagged) -> int | None:
     return best if shared and shared[best] > 0 else None
 
 
-def _mean(same: Sequence[np.ndarray | None]) -> np.ndarray | None:
+def _over_seeds(same: Sequence[np.ndarray | None]) -> np.ndarray | None:
     known = [one for one in same if one is not None]
     return np.mean(known, axis=0) if len(known) == len(same) else None
 
@@ -187,8 +185,8 @@ def _row(tag: str, sums: np.ndarray, counts: np.ndarray, seed: int) -> TagRow:
         change = sums[:, -1] - sums[:, 0]  # [texts]
         difference = float(change.sum() / counts.sum())
         # A mean over tokens is a ratio of means over texts; its linear part is a mean, whose interval is known.
-        lows, highs = bca(difference + (change - difference * counts) / counts.mean(), seed=seed)
-        low, high = (None if np.isnan(bound) else float(bound) for bound in (lows[0], highs[0]))
+        linear = estimate(difference + (change - difference * counts) / counts.mean(), seed=seed)
+        low, high = linear.low, linear.high
     return TagRow(tag, int(counts.sum()), len(counts), tuple(map(float, means)), difference, low, high)
 
 
@@ -209,28 +207,12 @@ def to_rows(found: PartsOfSpeech) -> list[dict[str, Any]]:
 
 
 def to_csv(found: PartsOfSpeech) -> str:
-    rows = to_rows(found)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else ["tag"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return tables.to_csv(to_rows(found), ["tag"])
 
 
 def to_text(found: PartsOfSpeech) -> str:
     """Aligned columns."""
-    rows = to_rows(found)
-    table = [list(rows[0])] + [[_cell(value) for value in row.values()] for row in rows] if rows else []
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(row))
-        for row in (list(zip(line, widths, strict=True)) for line in table)
-    ]
-    return "\n".join(line.rstrip() for line in lines)
-
-
-def _cell(value: Any) -> str:
-    return "" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+    return tables.to_text(tables.to_cells(to_rows(found)))
 
 
 def chart(found: PartsOfSpeech) -> str:

@@ -1,14 +1,14 @@
 """`robustness`: do explanations depend on what a model learnt, and only on that? (REGEX section 4.4, tables 3 and 8)
 
 Two tests of Zafar et al. (2021), on the overlap of the top quarter of tokens: models that differ in nothing but their
-initialisation should be explained alike, and a model that learnt nothing should be explained differently.
+initialisation should be explained alike, and a model that learnt nothing should be explained differently. What models
+do differ in is said with the result: runs of several seeds see their texts in another order and under another dropout
+as well, unless they were trained with one data seed (`train.data_seed`).
 """
 
 from __future__ import annotations
 
 import copy
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -19,13 +19,14 @@ import numpy as np
 import torch
 
 from veridical.attribution import Method, methods
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.records import Example, Explained
 from veridical.core.registry import Choice
 from veridical.core.seed import seed_of
-from veridical.core.statistics import bca
+from veridical.core.spec import base_name
+from veridical.core.statistics import estimate
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
@@ -53,12 +54,14 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Robustness:
-    """Every pair of models, and the mean over the pairs of each test; what the untrained model is."""
+    """Every pair of models, and the mean over the pairs of each test; what the models differ in, and what the untrained
+    one is."""
 
     models: tuple[str, ...]  # the untrained one last
     overlaps: tuple[Overlap, ...]
     tests: tuple[Overlap, ...]
     untrained: str
+    compared: str
     share: float
     texts: int
     target: str
@@ -117,12 +120,13 @@ def robustness(
         values = np.array(
             [
                 [
-                    _value(jaccard(a, b, share=share, level=options.level, abs=options.abs).value)
+                    jaccard(a, b, share=share, level=options.level, abs=options.abs).value
                     for a, b in zip(found[choice.label, one], found[choice.label, other], strict=True)
                 ]
                 for one, other in pairs
-            ]
-        )  # [pairs, texts]
+            ],
+            dtype=np.float64,
+        )  # [pairs, texts]; None becomes NaN
         overlaps += [_overlap(choice, a, b, row) for (a, b), row in zip(pairs, values, strict=True)]
         for title, rows in (
             (ALL_TRAINED, [UNTRAINED not in pair for pair in pairs]),
@@ -130,26 +134,50 @@ def robustness(
         ):
             if any(rows):
                 tests.append(_overlap(choice, title, "", values[rows].mean(0)))
-    return Robustness(names, tuple(overlaps), tuple(tests), about, share, len(examples), str(target))
+    differ = what_differs(models)
+    return Robustness(names, tuple(overlaps), tuple(tests), about, differ, share, len(examples), str(target))
 
 
 def _overlap(choice: Choice[Method], a: str, b: str, values: np.ndarray) -> Overlap:
-    there = values[~np.isnan(values)]
-    (low,), (high,) = bca(values)
-    return Overlap(
-        method=choice.label,
-        a=a,
-        b=b,
-        mean=float(there.mean()) if len(there) else None,
-        low=None if np.isnan(low) else float(low),
-        high=None if np.isnan(high) else float(high),
-        n=len(there),
-        undefined=len(values) - len(there),
+    return Overlap(method=choice.label, a=a, b=b, **asdict(estimate(values)))
+
+
+# -- what is compared ---------------------------------------------------------------------------------------
+
+
+def what_differs(models: Sequence[str | Path | Classifier]) -> str:
+    """A sentence on what tells these models apart, from the specs of their runs."""
+    if len(models) < 2:
+        return "There is one model, and none to compare it with."
+    paths = [Path(str(model)) / "spec.json" for model in models if not isinstance(model, Classifier)]
+    if len(paths) < len(models) or not all(path.exists() for path in paths):
+        return "What tells the models apart is not known: not all of them are run folders."
+    specs = [store.read_json(path) for path in paths]
+    seeds = [spec.get("seed") for spec in specs]
+    data_seeds = [spec.get("train", {}).get("data_seed", seed) for spec, seed in zip(specs, seeds, strict=True)]
+    others = [
+        key
+        for key in sorted({key for spec in specs for key in spec} - {"seed"})
+        if any(_without_data_seed(spec.get(key)) != _without_data_seed(specs[0].get(key)) for spec in specs)
+    ]
+    if others:
+        return (
+            f"The models differ in more than their seeds: in {', '.join(others)}. This is not a test of initialisation."
+        )
+    listed = ", ".join(map(str, dict.fromkeys(seeds)))
+    if len(set(data_seeds)) == 1:
+        return (
+            f"The models differ in their initialisation alone (seeds {listed}): order of texts, dropout and noise were "
+            f"those of data seed {data_seeds[0]} for all."
+        )
+    return (
+        f"The models differ in their initialisation, in the order of their texts and in dropout (seeds {listed}). "
+        "Train them with --set train.data_seed=0 to compare initialisations alone."
     )
 
 
-def _value(value: float | None) -> float:
-    return np.nan if value is None else value
+def _without_data_seed(part: Any) -> Any:
+    return {key: value for key, value in part.items() if key != "data_seed"} if isinstance(part, dict) else part
 
 
 # -- the model that learnt nothing --------------------------------------------------------------------------
@@ -166,6 +194,7 @@ def _untrained(
     if wanted in ("head", "weights"):
         return _redrawn(clf, wanted == "head", seed)
     blank = load(wanted, labels=clf.labels, multilabel=clf.kind == "multi", seed=seed)
+    blank.read_at_most(min(blank.limit, clf.limit))  # a run may have cut its texts short: the same tokens are compared
     return blank, f"The untrained model is {wanted} with a head drawn from seed {seed}."
 
 
@@ -174,7 +203,7 @@ def _began_from(source: str | Path | Classifier) -> str | None:
     if isinstance(source, Classifier) or not (Path(source) / "spec.json").exists():
         return None
     model = str(store.read_json(Path(source) / "spec.json")["model"])
-    return "weights" if model.split(":")[0] == "bilstm" else model
+    return "weights" if base_name(model) == "bilstm" else model
 
 
 def _redrawn(clf: Classifier, keep_encoder: bool, seed: int) -> tuple[Classifier, str]:
@@ -230,14 +259,10 @@ def to_text(found: Robustness) -> str:
         rows = [["", *found.models]]
         for a in found.models:
             rows.append([a, *("1" if a == b else _shown(own[frozenset((a, b))]) for b in found.models)])
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines += [
-            "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines.append(tables.to_text(rows, right=(), indent="  "))
         lines += [f"  {one.a}: {_shown(one)}" for one in found.tests if one.method == method]
         lines.append("")
-    return "\n".join([*lines, found.untrained]) + "\n"
+    return "\n".join([*lines, found.compared, found.untrained]) + "\n"
 
 
 def _shown(one: Overlap) -> str:
@@ -248,9 +273,4 @@ def _shown(one: Overlap) -> str:
 
 def to_csv(found: Robustness) -> str:
     """A line per method and pair, then the tests, whose second model is empty."""
-    text = io.StringIO()
-    rows = [asdict(one) for one in (*found.overlaps, *found.tests)]
-    writer = csv.DictWriter(text, list(Overlap.__slots__), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    return tables.to_csv((*found.overlaps, *found.tests), Overlap.__slots__)

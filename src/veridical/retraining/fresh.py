@@ -28,7 +28,7 @@ from veridical.attribution import Method
 from veridical.attribution import methods as all_methods
 from veridical.audits.compare_table import Table, to_csv, to_latex, to_text
 from veridical.audits.evaluate import evaluate
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -294,7 +294,7 @@ def _predicted(job: _Job, support: _Support, scored: Sequence[str]) -> F1s:
 
 def _select(job: _Job, support: _Support, clf: Classifier, choice: Choice[Method], place: Path, report: Report) -> None:
     """Explain every text of every split and write down which words are selected."""
-    columns: dict[str, list[Any]] = {"split": [], "id": [], "words": [], "text": [], "cut": []}
+    rows = []
     random = choice.entry.name == RANDOM
     spec = all_methods.choose(RANDOM, seed=support.seed).label if random else choice.label
     for split, examples in job.data.splits.items():
@@ -310,10 +310,9 @@ def _select(job: _Job, support: _Support, clf: Classifier, choice: Choice[Method
         )
         for example, attribution in zip(examples, explained.attributions[spec], strict=True):
             words = rationale_of(attribution, ratio=job.ratio, extractor=job.extractor)
-            row = (split, example.id, words, only(example, words).text, attribution.encoded.cut)
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value)
-    store.write_parquet(place / "rationales.parquet", columns)
+            row = {"split": split, "id": example.id, "words": words, "text": only(example, words).text}
+            rows.append(row | {"cut": attribution.encoded.cut})
+    store.write_parquet(place / "rationales.parquet", tables.to_columns(rows))
 
 
 def _read(job: _Job, place: Path, cut: dict[str, int]) -> Dataset:

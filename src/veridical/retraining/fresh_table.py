@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import combinations
 
 import numpy as np
 
 from veridical.audits.compare_table import Entry, Table, Test
-from veridical.core.statistics import bca, between, holm
+from veridical.core.statistics import between, estimate, holm
 
 FULL, RANDOM, F1 = "full text", "random", "macro_f1"
 Key = tuple[str, str, str]  # corpus, method, objective
@@ -30,33 +31,21 @@ def tabulate(values: Mapping[Key, Mapping[int, float | None]], notes: Sequence[s
 
 
 def _entry(key: Key, values: tuple[float | None, ...]) -> Entry:
-    own = tuple(value for value in values if value is not None)
-    low, high = (float(bound[0]) for bound in bca(np.array([own])))
-    return Entry(
-        corpus=key[0],
-        metric=F1,
-        method=key[1],
-        model=key[2],
-        mean=float(np.mean(own)) if own else None,
-        low=None if np.isnan(low) else low,
-        high=None if np.isnan(high) else high,
-        unit="seeds",
-        n=len(own),
-        undefined=len(values) - len(own),
-        values=own,
-    )
+    known = tuple(value for value in values if value is not None)
+    corpus, method, objective = key
+    return Entry(corpus, F1, method, objective, unit="seeds", values=known, **asdict(estimate(values)))
 
 
 def _tests(entries: Sequence[Entry], objectives: Sequence[str]) -> list[Test]:
     """Every two objectives on every method of one corpus; Holm's correction is over all of these."""
-    own = {(e.method, e.model): np.array(e.values) for e in entries}
-    found = []
+    values = {(e.method, e.model): np.array(e.values) for e in entries}
+    tests = []
     for method in dict.fromkeys(e.method for e in entries if e.method != RANDOM):
         for a, b in combinations(objectives, 2):
-            test = between(own.get((method, a), np.array([])), own.get((method, b), np.array([])))
+            test = between(values.get((method, a), np.array([])), values.get((method, b), np.array([])))
             if test is not None:
-                found.append((method, a, b, test))
-    corrected = holm([test.p_rank_sum for _, _, _, test in found])
+                tests.append((method, a, b, test))
+    corrected = holm([test.p_rank_sum for _, _, _, test in tests])
     return [
         Test(
             corpus=entries[0].corpus,
@@ -65,13 +54,9 @@ def _tests(entries: Sequence[Entry], objectives: Sequence[str]) -> list[Test]:
             a=a,
             b=b,
             unit="seeds",
-            difference=test.difference,
-            p_rank_sum=test.p_rank_sum,
             p_holm=float(p),
-            p_t=test.p_t,
             p_paired=None,
-            effect=test.effect,
-            n=test.n,
+            **asdict(test),
         )
-        for (method, a, b, test), p in zip(found, corrected, strict=True)
+        for (method, a, b, test), p in zip(tests, corrected, strict=True)
     ]

@@ -16,12 +16,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from veridical.core.errors import InputError
-from veridical.core.registry import read
+from veridical.core.ranges import above
+from veridical.core.spec import Spec, listed, pair
+from veridical.core.values import read
 from veridical.training.term import BASE, Objective, Weighted, terms
 
 SMOOTHING, EPS = 0.99, 1e-8  # of RMSprop
+SEARCH = "search"  # what stands in place of a bound's numbers
 SLACK = 1.1  # an epoch is eligible if its dev loss is below so many times the dev bound
 
 
@@ -66,10 +70,15 @@ def climb(multiplier: Multiplier, violation: float, rate: float) -> Multiplier:
 
 def constrain(chosen: Objective, spec: str | None) -> tuple[Objective, tuple[Bound, ...]]:
     """The objective with every bounded term in it, and the bounds."""
+    return hold(chosen, read_bounds(spec))
+
+
+def hold(chosen: Objective, asked: Sequence[tuple[str, Spec]]) -> tuple[Objective, tuple[Bound, ...]]:
+    """What `constrain` gives, from bounds that are read already."""
     bounds: list[Bound] = []
-    for name, value in read_bounds(spec):
+    for name, value in asked:
         if name == BASE:
-            raise InputError(f"The bound {name}={value} is of what is minimised; bound a term beside it.")
+            raise InputError(f"The bound {name}={value.write()} is of what is minimised; bound a term beside it.")
         own = next((one for one in chosen if one.name == name), None)
         if own is None:
             own = Weighted(terms.choose(name), 1.0)
@@ -79,42 +88,35 @@ def constrain(chosen: Objective, spec: str | None) -> tuple[Objective, tuple[Bou
                 f"Term {name!r} has the weight {own.weight:g} and a bound; its multiplier is its weight: leave one out."
             )
         if any(bound.term == name for bound in bounds):
-            raise InputError(f"Term {name!r} is bounded twice in {spec!r}; bound it once.")
+            raise InputError(f"Term {name!r} is bounded twice; bound it once.")
         bounds.append(_bound(own, value))
     if bounds and len(bounds) == len(chosen):
-        raise InputError(f"Every term has a bound in {spec!r}, so nothing is minimised; leave one term free.")
+        raise InputError("Every term has a bound, so nothing is minimised; leave one term free.")
     return chosen, tuple(bounds)
 
 
-def read_bounds(spec: str | None) -> list[tuple[str, str]]:
-    """`a=0.1,b=0.2+0.3:lr=0.05` as names and what is said of them."""
-    found = []
-    for part in filter(None, (part.strip() for part in (spec or "").split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or not value:
-            raise InputError(f"The bound {part!r} is not TERM=VALUE; write it like explanation=0.035+0.031.")
-        found.append((terms[name].name, value))
-    return found
+def read_bounds(spec: str | None) -> list[tuple[str, Spec]]:
+    """`a=0.1,b=0.2+0.3:lr=0.05` as terms, and their numbers with options."""
+    pairs = [pair(text, "The bound", "TERM=VALUE", "explanation=0.035+0.031") for text in listed(spec)]
+    return [(terms[name].name, Spec.read(value)) for name, value in pairs]
 
 
-def _bound(term: Weighted, value: str) -> Bound:
+def _bound(term: Weighted, value: Spec) -> Bound:
     who = f"the bound of term {term.name!r}"
-    if value == "search":
+    if value.name == SEARCH:
         raise InputError(f"{who} is to be searched: `veridical.training.bound_search` finds it as numbers.")
-    numbers, *options = value.split(":")
-    values = read(numbers, tuple[float, ...], who)
-    if len(values) > 2 or not all(0 < one < math.inf for one in values):
-        raise InputError(f"{who} is {numbers!r}; it must be one number above 0, or two (train+dev) like 0.035+0.031.")
+    numbers = read(value.name, tuple[float, ...], who)
+    if len(numbers) > 2 or not all(0 < number < math.inf for number in numbers):
+        raise InputError(
+            f"{who} is {value.name!r}; it must be one number above 0, or two (train+dev) like 0.035+0.031."
+        )
     # The paper's rates: 0.05 where attention is guided, 0.1 elsewhere.
     lr = 0.05 if term.choice.options.get("method") == "attention" else 0.1
-    for option in options:
-        key, _, given = option.partition("=")
+    for key, text in value.options.items():
         if key != "lr":
             raise InputError(f"{who} has no option {key!r}; it takes lr, the rate of its multiplier.")
-        lr = read(given, float, f"lr of {who}")
-    if not 0 < lr < math.inf:
-        raise InputError(f"lr of {who} is {lr:g}; it must be above 0, and finite.")
-    return Bound(term.name, values[0], values[-1], lr)
+        lr = read(text, Annotated[float, above(0)], f"lr of {who}")
+    return Bound(term.name, numbers[0], numbers[-1], lr)
 
 
 def label(bounds: Sequence[Bound]) -> str:

@@ -10,27 +10,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset
-from veridical.core.registry import read
-from veridical.training.bound import constrain, read_bounds
+from veridical.core.spec import Spec
+from veridical.core.statistics import mean
+from veridical.core.values import read
+from veridical.training.bound import SEARCH, hold, read_bounds
 from veridical.training.config import TrainConfig, defaults
 from veridical.training.term import objective as read_objective
 from veridical.training.train import Run, train_seeds
 
 SEEDS = (0, 1, 2)
 LOOSER = 1.5  # the train bound, in units of the lowest train loss
-SEARCH = "search"  # what stands in place of a bound's value
 
 
 def is_searched(bound: str | None) -> bool:
     """Whether a spec leaves a bound to be found."""
-    return any(value.partition(":")[0] == SEARCH for _, value in read_bounds(bound))
+    return any(value.name == SEARCH for _, value in read_bounds(bound))
 
 
 def search(
@@ -53,56 +54,47 @@ def search(
     if given.select == "last":
         raise InputError("select is 'last', and a bound decides which epochs may be kept; set select=loss.")
     alone = dataclasses.replace(given, select="objective")
-    asked, looser = _looser(read_bounds(bound))
-    chosen, _ = constrain(read_objective(objective), ",".join(f"{name}={_unsearched(value)}" for name, value in asked))
-    found = []
+    asked = read_bounds(bound)
+    looser = {name: _looser(name, value) for name, value in asked}
+    # Some number where one is to be found, so that all else is checked before the search.
+    chosen, _ = hold(read_objective(objective), [(name, _with_numbers(value, "1")) for name, value in asked])
+    bounds = []
     for name, value in asked:
-        head, _, options = value.partition(":")
-        if head == SEARCH:
-            own = next(one for one in chosen if one.name == name)
-            spec = f"cross_entropy:weight=0,{own.label}"
+        if value.name == SEARCH:
+            term = next(term for term in chosen if term.name == name)
+            spec = f"cross_entropy:weight=0,{term.label}"
             folder = None if out is None else Path(out) / name
             runs = train_seeds(
                 data, model, objective=spec, seeds=seeds, config=alone, limit=limit, out=folder, progress=progress
             )
             train, dev = (sum(lows) / len(lows) for lows in zip(*(lowest(run, name) for run in runs), strict=True))
-            head = f"{looser[name] * train:.4g}+{dev:.4g}"
-        found.append(f"{name}={head}:{options}" if options else f"{name}={head}")
-    return ",".join(found)
+            value = _with_numbers(value, f"{looser[name] * train:.4g}+{dev:.4g}")
+        bounds.append(f"{name}={value.write()}")
+    return ",".join(bounds)
 
 
-def _looser(asked: Sequence[tuple[str, str]]) -> tuple[list[tuple[str, str]], dict[str, float]]:
-    """What is asked without the search's own option, and that option by term."""
-    left, looser = [], {}
-    for name, value in asked:
-        head, *options = value.split(":")
-        given = [option.partition("=")[2] for option in options if head == SEARCH and option.startswith("looser=")]
-        who = f"looser, of the search for the bound of term {name!r}"
-        looser[name] = read(given[-1], float, who) if given else LOOSER
-        if not 1 <= looser[name] < math.inf:
-            raise InputError(f"{who}, is {looser[name]:g}; it must be 1 or more: nothing lower was reached.")
-        rest = [option for option in options if head != SEARCH or not option.startswith("looser=")]
-        left.append((name, ":".join([head, *rest])))
-    return left, looser
+def _looser(name: str, value: Spec) -> float:
+    """The train bound, in units of the lowest train loss."""
+    who = f"looser, of the search for the bound of term {name!r}"
+    looser = read(value.options.get("looser", LOOSER), float, who) if value.name == SEARCH else LOOSER
+    if not 1 <= looser < math.inf:
+        raise InputError(f"{who}, is {looser:g}; it must be 1 or more: nothing lower was reached.")
+    return looser
 
 
-def _unsearched(value: str) -> str:
-    """Some number where one is to be found, so that all else can be checked before the search."""
-    head, colon, options = value.partition(":")
-    return f"{'1' if head == SEARCH else head}{colon}{options}"
+def _with_numbers(value: Spec, numbers: str) -> Spec:
+    """A bound with numbers in place of the search, and without the option that is the search's own."""
+    if value.name != SEARCH:
+        return value
+    return Spec(numbers, {key: text for key, text in value.options.items() if key != "looser"})
 
 
 def lowest(run: Run, name: str) -> tuple[float, float]:
     """A term's lowest train and dev loss over the epochs of a run."""
     rows = store.read_jsonl(run.folder / "train.jsonl")
     epochs = groupby((row for row in rows if "loss" in row), key=lambda row: row["epoch"])
-    train = [_mean(row[name] for row in steps if row[name] is not None) for _, steps in epochs]
+    train = [mean(row[name] for row in steps) for _, steps in epochs]
     dev = [row["dev"][name] for row in rows if "dev" in row]
     if None in dev:
         raise InputError(f"Term {name!r} says nothing of the dev split, so no bound can be found; use other data.")
-    return min(train), min(dev)
-
-
-def _mean(values: Iterable[float]) -> float:
-    held = list(values)
-    return sum(held) / len(held) if held else float("inf")
+    return min((loss for loss in train if loss is not None), default=math.inf), min(dev)

@@ -6,15 +6,17 @@ The settings of a run are a dataclass whose fields carry name, type and default;
 from __future__ import annotations
 
 import dataclasses
-import math
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from veridical.core.errors import InputError, unknown
-from veridical.core.registry import read
+from veridical.core.ranges import above, at_least, between, insist
+from veridical.core.spec import base_name, pair
+from veridical.core.store import later
+from veridical.core.values import read
 
 T = TypeVar("T")
 
@@ -22,39 +24,38 @@ T = TypeVar("T")
 Select = Literal["macro_f1", "accuracy", "auroc", "loss", "calibration_error", "objective", "last"]
 
 
-def _insist(holds: bool, key: str, value: Any, allowed: str) -> None:
-    if not holds:
-        raise InputError(f"{key} is {value!r}; it must be {allowed}.")
+Count = Annotated[int, at_least(1)]
+Rate = Annotated[float, at_least(0)]
+Share = Annotated[float, between(0, 1, without="high")]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainConfig:
     """How the training loop runs: everything that can change its result, and nothing else."""
 
-    epochs: int = 3
-    batch: int = 32  # examples per step, over all processes together
-    lr: float = 5e-5  # of the encoder
-    head_lr: float = 1e-3  # of what stands on it
+    epochs: Count = 3
+    batch: Count = 32  # examples per step, over all processes together
+    lr: Rate = 5e-5  # of the encoder
+    head_lr: Rate = 1e-3  # of what stands on it
     optimizer: Literal["adamw", "amsgrad"] = "adamw"
-    weight_decay: float = 0.01
+    weight_decay: Rate = 0.01
     no_decay: tuple[str, ...] = ("bias", "norm")  # parameters with such a word in their name are not decayed
     schedule: Literal["linear", "constant"] = "linear"  # after the warm-up
-    warmup: float = 0.1  # share of all steps
-    clip: float | None = 1.0  # largest norm of the gradient; none: no clipping
+    warmup: Share = 0.1  # share of all steps
+    clip: Annotated[float, above(0)] | None = 1.0  # largest norm of the gradient; none: no clipping
     select: Select = "macro_f1"  # the dev score that picks the epoch to keep
-    patience: int | None = None  # epochs without a better score before stopping; none: run them all
-    budget: int = 8192  # padded tokens in one pass; a larger batch is run in several passes
-    threads: int | None = None  # none: as many as torch takes when the run starts
+    patience: Count | None = None  # epochs without a better score before stopping; none: run them all
+    budget: Count = 8192  # padded tokens in one pass; a larger batch is run in several passes
+    threads: Count | None = None  # none: as many as torch takes when the run starts
+    max_length: Count | None = later(None)  # tokens a text is cut to, special ones included; none: what the model takes
+    betas: tuple[float, float] = later((0.9, 0.999))  # of Adam: decay of the running mean and of the mean square
+    dropout: Share | None = later(None)  # everywhere in the model; none: the model's own
+    data_seed: int | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
 
     def __post_init__(self) -> None:
-        for key in ("epochs", "batch", "budget"):
-            _insist(getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
-        for key in ("patience", "threads"):
-            _insist(getattr(self, key) is None or getattr(self, key) >= 1, key, getattr(self, key), "at least 1")
-        for key in ("lr", "head_lr", "weight_decay"):
-            _insist(0 <= getattr(self, key) < math.inf, key, getattr(self, key), "0 or more")
-        _insist(self.clip is None or self.clip > 0, "clip", self.clip, "above 0, or none")
-        _insist(0 <= self.warmup < 1, "warmup", self.warmup, "a share of the steps, from 0 to below 1")
+        insist(self)
+        if len(self.betas) != 2 or not all(0 <= beta < 1 for beta in self.betas):
+            raise InputError(f"betas is {self.betas!r}; it must be two numbers from 0 to below 1, like 0.9+0.98.")
         if self.select == "last" and self.patience is not None:
             raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
 
@@ -75,7 +76,7 @@ BILSTM = TrainConfig(
 
 def defaults(model: str, bound: str | None = None) -> TrainConfig:
     """The settings a model is trained with unless told otherwise; under a bound the lowest dev loss is kept."""
-    own = BILSTM if model.partition(":")[0] == "bilstm" else TrainConfig()
+    own = BILSTM if base_name(model) == "bilstm" else TrainConfig()
     return dataclasses.replace(own, select="loss") if bound else own
 
 
@@ -97,17 +98,15 @@ def merge(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
     """A table with `a.b=value` overrides put in; values stay text until a type reads them."""
     merged: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in table.items()}
     for override in overrides:
-        key, equals, value = override.partition("=")
-        if not equals or not key.strip():
-            raise InputError(f"--set {override!r} is not key=value; write it like --set train.lr=3e-5.")
-        *path, last = key.strip().split(".")
+        key, value = pair(override, "--set", "key=value", "--set train.lr=3e-5")
+        *path, last = key.split(".")
         here = merged
         for step in path:
             inner = here.get(step, {})
             if not isinstance(inner, Mapping):
                 raise InputError(f"--set {override!r}: {step!r} is a value, not a table; leave out what follows it.")
             here[step] = here = dict(inner)
-        here[last] = value.strip()
+        here[last] = value
     return merged
 
 

@@ -10,6 +10,7 @@ from veridical.core import options as opt
 from veridical.core.options import Count, Help, Hidden
 from veridical.training.config import TrainConfig, defaults, settings
 
+SAVE_STEPS = 200  # between two checkpoints inside an epoch
 Trained = Annotated[str, Help("What is trained: minilm, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL")]
 Table = TrainConfig | Mapping[str, Any] | None
 Settings = Annotated[Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train")]
@@ -48,7 +49,7 @@ class TrainOptions(Training):
     """One training."""
 
     seed: Annotated[int, Help("Of everything random.")] = 0
-    save_steps: Annotated[Count, Hidden("Steps between two checkpoints.")] = 200
+    save_steps: Annotated[Count, Hidden("Steps between two checkpoints inside an epoch.")] = SAVE_STEPS
 
 
 @dataclass(frozen=True, kw_only=True)

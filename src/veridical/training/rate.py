@@ -61,8 +61,8 @@ def make_optimizer(model: Any, config: TrainConfig) -> torch.optim.Optimizer:
     ]
     # The fused kernels are the same arithmetic in one pass over memory.
     if config.optimizer == "amsgrad":
-        return torch.optim.Adam(settings, amsgrad=True, fused=True)
-    return torch.optim.AdamW(settings, fused=True)
+        return torch.optim.Adam(settings, betas=config.betas, amsgrad=True, fused=True)
+    return torch.optim.AdamW(settings, betas=config.betas, fused=True)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, factor: float) -> dict[str, float]:

@@ -13,8 +13,6 @@ Interrupted at any moment, the same call goes on: runs and scores are each resum
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -23,16 +21,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from veridical.attribution import methods as all_methods
 from veridical.audits.evaluate import evaluate
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.core.errors import InputError, unknown
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
 from veridical.core.registry import Choice
+from veridical.core.spec import Spec, base_name, listed
+from veridical.core.statistics import mean
 from veridical.data import load_data
 from veridical.data.split import sample
 from veridical.metric import Direction, Metric, metrics
@@ -109,7 +107,7 @@ def search(options: SearchOptions) -> Search:
     best = max(range(len(candidates)), key=lambda i: sign * candidates[i].value)
     made = Search(folder, judge.name, judge.better, len(examples) if judge.metric else 0, tuple(candidates), best)
     store.write_json(folder / f"{store.slug(judge.name)}.json", made)
-    store.write_text(folder / f"{store.slug(judge.name)}.csv", to_csv(made))
+    store.write_text(folder / f"{store.slug(judge.name)}.csv", tables.to_csv(to_rows(made)))
     return made
 
 
@@ -123,32 +121,27 @@ def objectives(base: str, over: Sequence[str]) -> list[str]:
         raise InputError("There is nothing to search; write it like saloss.weight=1e-2,1e-3,1e-4.")
     found = []
     for values in product(*(axis[2] for axis in axes)):
-        parts = [part.strip() for part in base.split(",") if part.strip()]
+        specs = [Spec.read(text) for text in listed(base)]
         for (name, option, _), value in zip(axes, values, strict=True):
-            parts = _with(parts, name, option, value)
-        found.append(label(read_objective(",".join(parts))))  # reads, and so checks, every option
+            specs = _with(specs, name, option, value)
+        text = ",".join(spec.write() for spec in specs)
+        found.append(label(read_objective(text)))  # reads, and so checks, every option
     return list(dict.fromkeys(found))
 
 
 def _axis(text: str) -> tuple[str, str, list[str]]:
     match = re.fullmatch(r"\s*(\w+)\.(\w+)\s*=(.*)", text, re.DOTALL)
-    values = [value.strip() for value in match[3].split(",") if value.strip()] if match else []
+    values = listed(match[3]) if match else []
     if match is None or not values:
         raise InputError(f"{text!r} is not TERM.OPTION=value,value; write it like saloss.weight=1e-2,1e-3,1e-4.")
     return match[1], match[2], values
 
 
-def _with(parts: list[str], name: str, option: str, value: str) -> list[str]:
-    """The parts of an objective with one option of one term set."""
-    if all(part.partition(":")[0] != name for part in parts):
-        parts = [*parts, name]
-    changed = []
-    for part in parts:
-        term, *options = part.split(":")
-        if term == name:
-            options = [o for o in options if o.partition("=")[0] != option] + [f"{option}={value}"]
-        changed.append(":".join([term, *options]))
-    return changed
+def _with(specs: Sequence[Spec], name: str, option: str, value: str) -> list[Spec]:
+    """The terms of an objective with one option of one term set; a term that is not there is added."""
+    if all(spec.name != name for spec in specs):
+        specs = [*specs, Spec(name)]
+    return [Spec(name, {**spec.options, option: value}) if spec.name == name else spec for spec in specs]
 
 
 def _named(spec: str) -> str:
@@ -174,7 +167,7 @@ class _Judge:
 def _judge(select: str) -> _Judge:
     if select in BETTER:
         return _Judge(select, BETTER[select], None)
-    if select.partition(":")[0] not in metrics:
+    if base_name(select) not in metrics:
         raise unknown("metric or score to select by", select, [*BETTER, *(metric.name for metric in metrics)])
     choice = metrics.choose(select)
     if "pair" in choice.entry.needs:
@@ -206,21 +199,16 @@ def _measure(
 
 
 def _candidate(spec: str, runs: Sequence[Run], found: Sequence[Mapping[str, float | None]], judge: _Judge) -> Candidate:
-    dev = {name: _mean([run.scores["dev"][name] for run in runs]) for name in runs[0].scores["dev"]}
-    by_method = {method: _mean([one[method] for one in found]) for method in found[0]}
+    # A mean over some seeds or methods would not compare with one over all.
+    dev = {name: mean((run.scores["dev"][name] for run in runs), whole=True) for name in runs[0].scores["dev"]}
+    by_method = {method: mean((one[method] for one in found), whole=True) for method in found[0]}
     judged = [value for method, value in by_method.items() if method != REFERENCE or len(by_method) == 1]
-    value = dev[judge.name] if judge.metric is None else _mean(judged)
+    value = dev[judge.name] if judge.metric is None else mean(judged, whole=True)
     if value is None:
         raise InputError(
             f"{judge.name} is undefined on the dev texts of the run {runs[0].folder}; select by another metric."
         )
     return Candidate(spec, value, by_method, dev, tuple(run.folder for run in runs))
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """The mean, or nothing where one of the values is missing: a mean over the rest would not compare."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if known and len(known) == len(values) else None
 
 
 # -- as a table ---------------------------------------------------------------------------------------------
@@ -238,12 +226,3 @@ def to_rows(found: Search) -> list[dict[str, Any]]:
         }
         for place, one in enumerate(found.candidates)
     ]
-
-
-def to_csv(found: Search) -> str:
-    rows = to_rows(found)
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

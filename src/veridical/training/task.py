@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,14 @@ from accelerate import Accelerator
 from accelerate.utils import gather_object
 
 from veridical.core.records import Answers, Encoded
-from veridical.core.seed import seed_of
+from veridical.core.seed import Draw, seed_of
 from veridical.model.accuracy import Scores, score
 from veridical.model.ask import batches_of, predict
 from veridical.model.classifier import Classifier
 from veridical.training.bound import Bound
 from veridical.training.config import TrainConfig
-from veridical.training.term import Ready
+from veridical.training.options import SAVE_STEPS
+from veridical.training.term import BASE, Objective, Ready, objective, ready
 
 Sums = dict[str, torch.Tensor]
 
@@ -41,6 +42,11 @@ class Task:
     accelerator: Accelerator
 
     @property
+    def data_seed(self) -> int:
+        """Of all that is random once the weights are drawn."""
+        return self.seed if self.config.data_seed is None else self.config.data_seed
+
+    @property
     def epoch_steps(self) -> int:
         return math.ceil(len(self.encoded["train"]) / self.config.batch)
 
@@ -49,7 +55,7 @@ class Task:
         return self.epoch_steps * self.config.epochs
 
     def eager(self) -> AbstractContextManager[None]:
-        return self.clf.eager() if any(one.term.eager for one in self.terms) else nullcontext()
+        return self.clf.eager() if any(ready.term.eager for ready in self.terms) else nullcontext()
 
     @property
     def cut(self) -> dict[str, dict[str, int]]:
@@ -59,15 +65,45 @@ class Task:
             for split, found in self.encoded.items()
         }
 
+    def notes(self) -> Iterator[str]:
+        """What was cut, in a sentence per split: never in silence."""
+        why = "the model takes" if self.config.max_length is None else "of max_length"
+        for split, lost in self.cut.items():
+            if lost["texts"]:
+                yield (
+                    f"{lost['texts']} of {len(self.encoded[split])} {split} texts are longer than the "
+                    f"{self.clf.limit} tokens {why}; {lost['tokens']} tokens were cut."
+                )
 
-def run_terms(task: Task, split: str, rows: Sequence[int]) -> tuple[torch.Tensor, Sums, Sums]:
-    """One pass over some examples of a split: class logits [B, C], the sum of every term, and the sums of their
-    figures, called `term.figure`."""
+
+def prepare(
+    clf: Classifier,
+    encoded: Mapping[str, list[Encoded]],
+    gold: Mapping[str, torch.Tensor],
+    *,
+    config: TrainConfig,
+    seed: int,
+    folder: Path,
+    chosen: Objective | None = None,
+    bounds: tuple[Bound, ...] = (),
+    save_steps: int = SAVE_STEPS,
+    accelerator: Accelerator | None = None,
+) -> Task:
+    """A task on these texts: without an objective of cross-entropy alone, its terms prepared on the train split."""
+    terms = ready(chosen or objective(BASE), clf, encoded["train"], gold["train"])
+    accelerator = accelerator or Accelerator(cpu=clf.device.type == "cpu")
+    return Task(clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator)
+
+
+def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[torch.Tensor, Sums, Sums]:
+    """One pass over some examples of a split, at a step: class logits [B, C], the sum of every term, and the sums of
+    their figures, called `term.figure`."""
     needs = {need for one in task.terms for need in one.term.needs}
     batch = task.clf.collate([task.encoded[split][i] for i in rows])
     labels = task.gold[split][list(rows)].to(task.clf.device)
     output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
-    found = {one.name: one.loss(task.clf, batch, output, labels) for one in task.terms}
+    draw = Draw(task.data_seed, step)
+    found = {one.name: one.loss(task.clf, batch, output, labels, draw) for one in task.terms}
     figures = {f"{name}.{key}": value for name, (_, own) in found.items() for key, value in own.items()}
     return output.logits, {name: loss for name, (loss, _) in found.items()}, figures
 
@@ -83,13 +119,13 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
         found = score(answers, gold, task.clf.kind)
         return answers, {**found, "objective": found["loss"]} if task.config.select == "objective" else found
     world, rank = task.accelerator.num_processes, task.accelerator.process_index
-    torch.manual_seed(seed_of("measure", task.seed, epoch, split, rank))
+    seed_torch(seed_of("measure", task.data_seed, epoch, split, rank), task.clf.device)
     mine = range(len(encoded))[rank::world]
     logits = np.empty((len(mine), len(task.clf.labels)), dtype=np.float32)
     sums: dict[str, float] = {}
     with task.clf.still(), task.eager():
         for part in _no_wider(batches_of([len(encoded[i].ids) for i in mine], task.config.budget), task.config.batch):
-            logits[part], losses = _values(task, split, [mine[i] for i in part])
+            logits[part], losses = _values(task, split, [mine[i] for i in part], epoch * task.epoch_steps)
             sums |= {name: sums.get(name, 0.0) + value for name, value in losses.items()}
     gathered = [(logits, sums)] if world == 1 else gather_object([(logits, sums)])
     answers = _answers(task, [part for part, _ in gathered], len(encoded))
@@ -111,9 +147,9 @@ def _no_wider(parts: Iterable[Sequence[int]], most: int) -> Iterator[list[int]]:
             yield list(part[start : start + most])
 
 
-def _values(task: Task, split: str, rows: Sequence[int]) -> tuple[np.ndarray, dict[str, float]]:
+def _values(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[np.ndarray, dict[str, float]]:
     """What `run_terms` finds, as numbers: nothing that it differentiated outlives the call."""
-    logits, losses, figures = run_terms(task, split, rows)
+    logits, losses, figures = run_terms(task, split, rows, step)
     return logits.detach().float().cpu().numpy(), {name: float(v.detach()) for name, v in {**losses, **figures}.items()}
 
 
@@ -145,6 +181,15 @@ def _answers(task: Task, parts: Sequence[np.ndarray], count: int) -> Answers:
     for i, part in enumerate(parts):
         logits[i :: len(parts)] = part
     return Answers(logits, task.clf.probabilities(torch.from_numpy(logits)).numpy())
+
+
+def seed_torch(seed: int, device: torch.device) -> None:
+    """`torch.manual_seed`, which notes where it was called from for every kind of device that has not begun to work:
+    a millisecond. On a CPU its generator is the only one."""
+    if device.type == "cpu":
+        torch.default_generator.manual_seed(seed)
+    else:
+        torch.manual_seed(seed)
 
 
 @contextmanager

@@ -28,15 +28,17 @@ from veridical.core.records import Answers, Dataset, Example
 from veridical.data import load_data
 from veridical.model.accuracy import BINS, Scores, score, targets
 from veridical.model.load import create
+from veridical.model.names import recorded
 from veridical.training.bound import constrain
 from veridical.training.bound import label as bound_label
 from veridical.training.config import TrainConfig
-from veridical.training.loop import BEST, CHECKPOINT, State, failure, fit
+from veridical.training.journal import CHECKPOINT, State
+from veridical.training.loop import fit
 from veridical.training.options import TrainOptions
-from veridical.training.task import Task, ask_all, measure, own_threads
+from veridical.training.selection import BEST, failure
+from veridical.training.task import Task, ask_all, measure, own_threads, prepare
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
-from veridical.training.term import ready
 
 SCORES = "scores.json"
 
@@ -69,7 +71,7 @@ def train(options: TrainOptions) -> Run:
     _check(dataset, config, bounded=bool(bounds))
     name = objective_label(chosen)
     about = {"name": dataset.name, "limit": limit, "hash": _fingerprint(dataset)}
-    spec = {"data": about, "model": model, "objective": name, "seed": seed, "train": config}
+    spec = {"data": about, "model": recorded(model), "objective": name, "seed": seed, "train": config}
     if bounds:
         spec["bound"] = bound_label(bounds)
         name = f"{name}-{spec['bound']}"
@@ -87,7 +89,7 @@ def train(options: TrainOptions) -> Run:
         return read_run(folder)
     threads = _threads(folder, config)
     with own_threads(threads, accelerator.device):
-        clf = create(model, dataset, seed=seed)
+        clf = create(model, dataset, seed=seed, max_length=config.max_length, dropout=config.dropout)
         clf.model.to(accelerator.device)
         held = {split: examples for split, examples in dataset.splits.items() if examples}
         encoded = {split: clf.encode(examples) for split, examples in held.items()}
@@ -96,8 +98,18 @@ def train(options: TrainOptions) -> Run:
             for split, examples in held.items()
             if all(e.label is not None for e in examples)
         }
-        terms = ready(chosen, clf, encoded["train"], gold["train"])
-        task = Task(clf, terms, bounds, config, seed, encoded, gold, folder, options.save_steps, accelerator)
+        task = prepare(
+            clf,
+            encoded,
+            gold,
+            config=config,
+            seed=seed,
+            folder=folder,
+            chosen=chosen,
+            bounds=bounds,
+            save_steps=options.save_steps,
+            accelerator=accelerator,
+        )
         if accelerator.is_main_process:  # only now: a model or term that is refused has claimed no folder
             _begin(folder, spec, accelerator, threads, seed)
         _finish(task, fit(task, options.progress))

@@ -26,6 +26,7 @@ from transformers import Trainer
 
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Batch, Encoded, Output
+from veridical.core.seed import Draw
 from veridical.model.classifier import Classifier, class_logits
 from veridical.training.collator import CARRIED, EXTRA, Carrier
 from veridical.training.term import BASE, Ready, ready
@@ -187,8 +188,10 @@ class VeridicalTrainer(Trainer):
     def _losses(
         self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor, terms: Sequence[Ready]
     ) -> dict[str, tuple[torch.Tensor, Any]]:
+        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
+        draw = Draw(seed, self.state.global_step)
         try:
-            return {one.name: one.loss(clf, batch, output, labels) for one in terms if one.name != BASE}
+            return {one.name: one.loss(clf, batch, output, labels, draw) for one in terms if one.name != BASE}
         except RuntimeError as problem:
             if self.accelerator.mixed_precision == "no" or "appears to not have been used in the graph" not in str(
                 problem

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tiny import tiny
 from veridical.attribution import methods
-from veridical.audits.audit import Corpus
+from veridical.audits.corpora import Corpus
 from veridical.audits.likeness import likeness, reading
 from veridical.core import store
 from veridical.core.errors import InputError
@@ -32,8 +32,8 @@ from veridical.probes.guidance.layers import TECHNIQUES, layer_rows, rows_of, te
 from veridical.probes.guidance.measure import Measured, Settings
 from veridical.probes.guidance.outlook import ENOUGH, correlation, foretold, tradeoff
 from veridical.probes.guidance.reliance import Reliance, reliance, relied
-from veridical.probes.guidance.runs import Condition, Trained, condition
-from veridical.probes.guidance.summary import _moved, summarise, to_csv
+from veridical.probes.guidance.runs import Condition, Trained, condition, selection
+from veridical.probes.guidance.summary import _moved, summarise
 from veridical.probes.guidance.tables import RELIANCE, over_seeds
 from veridical.probes.guidance.verdict import Evidence, details, headline, outcome_of, verdict
 
@@ -396,8 +396,16 @@ def test_techniques_follow_the_methods():
 # -- what was trained ---------------------------------------------------------------------------------------
 
 
-def fake_run(folder: Path, objective: str = "cross_entropy", seed: int = 0, bound: str = "", failed: str = "") -> Path:
-    spec = {"objective": objective, "seed": seed, "model": "m", **({"bound": bound} if bound else {})}
+def fake_run(
+    folder: Path,
+    objective: str = "cross_entropy",
+    seed: int = 0,
+    bound: str = "",
+    failed: str = "",
+    select: str = "loss",
+) -> Path:
+    spec = {"objective": objective, "seed": seed, "model": "m", "train": {"select": select}}
+    spec |= {"bound": bound} if bound else {}
     scores = {"scores": {} if failed else {"dev": {"loss": 0.5, "explanation": 0.1}}, "epochs": 1, "best_epoch": 1}
     store.write_json(folder / "spec.json", spec)
     rest = {"seconds": 1, "cut": {}, **({"failed": failed} if failed else {})}
@@ -433,6 +441,16 @@ def test_seeds_in_a_folder(tmp_path):
     assert found.failed == (3,)
 
 
+def test_conditions_that_were_selected_by_different_scores_are_told_apart(tmp_path):
+    rules = {"base": "macro_f1", "att": "macro_f1", "c-rollout": "loss"}
+    found = [condition(name, [fake_run(tmp_path / name, select=rule)]) for name, rule in rules.items()]
+    assert selection(found[:2]) == ""
+    assert "(base by macro_f1, att by macro_f1, c-rollout by loss)" in selection(found)
+    mixed = [fake_run(tmp_path / "x", seed=1, select="loss"), fake_run(tmp_path / "y", seed=2, select="macro_f1")]
+    with pytest.raises(InputError, match=r"were not trained alike .*select=loss"):
+        condition("it", mixed)
+
+
 def test_mistakes_in_runs(tmp_path):
     a, b = fake_run(tmp_path / "a"), fake_run(tmp_path / "b", "explanation", seed=1)
     with pytest.raises(InputError, match="were not trained alike"):
@@ -459,7 +477,7 @@ def conditions_of(**sizes: int) -> list[Condition]:
     def runs(count: int) -> tuple[Trained, ...]:
         return tuple(Trained(Path(), seed, {"loss": 0.3 + seed / 10, "explanation": 0.1}) for seed in range(count))
 
-    return [Condition(name, "cross_entropy", "", runs(count), ()) for name, count in sizes.items()]
+    return [Condition(name, "cross_entropy", "", "loss", runs(count), ()) for name, count in sizes.items()]
 
 
 def test_means_over_seeds():
@@ -596,8 +614,3 @@ def test_a_model_that_no_word_moves_is_not_judged():
     assert _moved([row, timid], "d", ["a"]) == pytest.approx(0.25)
     assert _moved([row, row | {"flips_others": {"mean": 0.3}}], "d", ["a"]) == 0.3
     assert _moved([timid], "other", ["a"]) == 0
-
-
-def test_rows_as_csv():
-    text = to_csv([{"a": 1, "f": {"mean": 0.5, "values": [0.4, 0.6]}, "points": [{"x": 1, "y": 2}]}, {"a": 2}])
-    assert text == "a,f.mean,f.values,points\n1,0.5,0.4 0.6,1 2\n2,,,\n"

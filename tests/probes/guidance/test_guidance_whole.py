@@ -54,6 +54,18 @@ def look(runs: Path, data: Any, out: Path, **how: Any):
     return guidance(runs / "base", {"att": runs / "att"}, data, out=out, **given)
 
 
+def test_a_page_says_where_epochs_were_chosen_by_different_scores(runs, data, found, tmp_path):
+    assert found.summary["selection"] == ""
+    config = TrainConfig(epochs=1, batch=16, lr=1e-3, select="loss")
+    model = str(runs / "model")
+    train(data, model, objective="explanation:weight=2", config=config, out=tmp_path / "by-loss", progress=False)
+    how: dict[str, Any] = {"limit": 4, "progress": False, **CHEAP}
+    other = guidance(runs / "base", {"att": tmp_path / "by-loss"}, data, out=tmp_path / "g", **how)
+    assert "chosen by different scores on dev (baseline by macro_f1, att by loss)" in other.summary["selection"]
+    assert "chosen by different scores on dev" in other.page.read_text()
+    assert "chosen by different scores" not in found.page.read_text()
+
+
 @pytest.fixture(scope="module")
 def found(runs, data, tmp_path_factory):
     return look(runs, data, tmp_path_factory.mktemp("out") / "g")

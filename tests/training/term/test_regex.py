@@ -19,13 +19,14 @@ from veridical.attribution import methods
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Example, Output
+from veridical.core.seed import Draw
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.training.config import TrainConfig
-from veridical.training.term import Ready, objective, ready
+from veridical.training.term import Ready, objective, ready, virtual_adversarial
 from veridical.training.term.cross_entropy import losses
 from veridical.training.term.explanation_guided import gold_classes, importance, lowest
-from veridical.training.term.virtual_adversarial import Ball, _worst, symmetric_kl
+from veridical.training.term.virtual_adversarial import Ball, _draws, _worst, symmetric_kl
 from veridical.training.train import train
 
 GOLDEN = {e["name"]: e for e in json.loads((Path(__file__).parents[2] / "golden/metrics.json").read_text())}
@@ -226,7 +227,7 @@ def test_the_ascent_beats_shifts_of_the_same_size():
     batch, labels = read(clf)
     clean = clf.forward(batch)
     worst, _ = loss_of("virtual_adversarial", clf, batch, labels, clean)
-    shift = _worst(clf, batch, clean, Ball("relative", 0.1, 1.0), 2, 1e-5)
+    shift = _worst(clf, batch, clean, Ball("relative", 0.1, 1.0), 2, 1e-5, Draw())
     assert not shift[~batch.free].any()
     generator = torch.Generator().manual_seed(0)
     for _ in range(10):
@@ -251,7 +252,7 @@ def test_both_sides_of_the_divergence_are_trained():
     loss.backward()
     weight = clf.model.bert.encoder.layer[0].output.dense.weight
     assert weight.grad is not None
-    shift = _worst(clf, batch, clf.forward(batch), Ball("relative", 0.1, 1.0), 2, 1e-5)
+    shift = _worst(clf, batch, clf.forward(batch), Ball("relative", 0.1, 1.0), 2, 1e-5, Draw())
 
     def value() -> float:
         moved = clf.forward(batch, edit=lambda e: e + shift).logits
@@ -264,6 +265,84 @@ def test_both_sides_of_the_divergence_are_trained():
         weight[at] -= 2 * step
         below = value()
     assert float(weight.grad[at]) == pytest.approx((above - below) / (2 * step), rel=1e-4)
+
+
+def test_mt_dnn_trains_each_prediction_towards_the_other_held_still():
+    """As its SymKlCriterion: kl_div(log_softmax(a), softmax(b.detach())) and the same with the sides swapped."""
+    clf = still(double=True)
+    batch, labels = read(clf, TEXTS[:2])
+    loss, _ = loss_of("virtual_adversarial:preset=mt_dnn", clf, batch, labels)
+    loss.backward()
+    name = "bert.encoder.layer.0.output.dense.weight"
+    gradient = clf.model.get_parameter(name).grad
+    clf.model.zero_grad()
+    clean = clf.forward(batch).logits
+    shift = _worst(clf, batch, clf.forward(batch), Ball("mt_dnn", 1e-5, 1e-3), 2, 1e-5, Draw())
+    moved = clf.forward(batch, edit=lambda e: e + shift).logits
+
+    def half(trained: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return functional.kl_div(trained.log_softmax(-1), target.detach().softmax(-1), reduction="sum")
+
+    expected = half(moved, clean) + half(clean, moved)
+    torch.testing.assert_close(loss, expected, rtol=1e-8, atol=0)
+    expected.backward()
+    torch.testing.assert_close(gradient, clf.model.get_parameter(name).grad, rtol=1e-6, atol=1e-12)
+    # The other presets differentiate both sides of both halves.
+    both = symmetric_kl(moved.detach().requires_grad_(), clean.detach(), "single").sum()
+    assert torch.isclose(both, expected.detach())
+
+
+@pytest.mark.parametrize("kind", ["single", "multi"])
+def test_held_targets_change_the_gradient_and_not_the_value(kind):
+    a, b = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+    def found(held: bool) -> tuple[torch.Tensor, torch.Tensor]:
+        logits = a.clone().requires_grad_()
+        value = symmetric_kl(logits, b, kind, targets_held=held).sum()
+        return value.detach(), torch.autograd.grad(value, logits)[0]
+
+    (value, gradient), (same, other) = found(False), found(True)
+    assert torch.equal(value, same)
+    p, q = (a.softmax(-1), b.softmax(-1)) if kind == "single" else (a.sigmoid(), b.sigmoid())
+    # Of KL(q || p) alone: p's own gradient. Both halves differentiated are more.
+    torch.testing.assert_close(other, p - q if kind == "single" else (p - q) / 3)
+    assert gradient.norm() > 1.2 * other.norm()
+
+
+def test_the_start_noise_is_of_the_data_seed_the_step_and_the_text():
+    clf = still()
+    batch, _ = read(clf)
+    like = clf.forward(batch).embeddings.detach()
+    first = _draws(batch, like, Draw(0, 7))
+    assert torch.equal(first, _draws(batch, like, Draw(0, 7)))
+    assert not first[~batch.free].any()
+    for other in (Draw(0, 8), Draw(1, 7)):
+        drawn = _draws(batch, like, other)
+        assert not torch.isclose(first[batch.free], drawn[batch.free]).any(-1).all()
+    alone = clf.collate([batch.encoded[1]])
+    length = int(alone.mask.sum())
+    assert torch.equal(_draws(alone, like[1:2, :length], Draw(0, 7))[0], first[1, :length])
+    assert not torch.equal(first[0, 1], first[1, 1])
+
+
+def test_a_run_draws_it_anew_in_every_step_and_for_every_seed(tmp_path, monkeypatch):
+    drawn: list[Draw] = []
+    real = virtual_adversarial._draws
+    monkeypatch.setattr(
+        virtual_adversarial, "_draws", lambda batch, like, draw: drawn.append(draw) or real(batch, like, draw)
+    )
+    model = small_model(tmp_path / "model")
+    for seed in (0, 1):
+        train(
+            toy(train=16, dev=8, test=8),
+            model,
+            seed=seed,
+            objective="virtual_adversarial",
+            config=TrainConfig(epochs=2, batch=8),
+            out=tmp_path / f"run{seed}",
+            progress=False,
+        )
+    assert {(draw.seed, draw.step) for draw in drawn} == {(seed, step) for seed in (0, 1) for step in range(5)}
 
 
 @pytest.mark.parametrize(("family", "forwards"), [("bert", 4), ("bilstm", 3)])

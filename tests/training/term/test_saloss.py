@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,9 @@ from veridical.core.store import read_jsonl
 from veridical.explanations.explain import attributions
 from veridical.model.classifier import Classifier
 from veridical.training.config import TrainConfig
-from veridical.training.prior import Salience, priors
+from veridical.training.prior import Salience, lexicon, priors
 from veridical.training.term import objective, ready
-from veridical.training.term.saloss import divergence, over, released, saloss
+from veridical.training.term.saloss import divergence, over, prepare, released, saloss
 from veridical.training.train import train
 
 ENTRIES = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text(encoding="utf-8"))
@@ -118,6 +119,56 @@ def test_released_squares_the_sum_over_the_batch():
     total = float(released(row, prepared.of_batch(batch), batch.mask))
     found = saloss(clf, batch, output, LABELS[:2], prepared, preset="released")
     assert float(found) / len(batch.ids) == pytest.approx(total**2)  # the loop divides by the number of examples
+
+
+@pytest.fixture
+def small_lexicon(monkeypatch):
+    monkeypatch.setattr(lexicon, "valences", lambda: {"good": 1.9, "boring": -1.3, "unbelievable": 0.8})
+
+
+PRIORS = ["textrank", "textrank/window=5", "textrank/preset=released", "tfidf", "chi2", "uniform", "lexicon", "gold"]
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+def test_released_gives_special_tokens_their_share_of_every_prior(prior, small_lexicon):
+    """Else they would be held against log 1e-10, and the loss is hundreds of nats."""
+    clf = veridical.load(*tiny("bert"))
+    examples = [replace(e, rationale=((0, 4),) if i else ()) for i, e in enumerate(EXAMPLES)]
+    encoded = clf.encode(examples)
+    salience = prepare(clf, encoded, LABELS, prior=prior, preset="released")
+    for one in encoded:
+        share = salience.of(one)
+        assert not share.any() or ((share > 0).all() and share.sum() == pytest.approx(1, abs=1e-5))
+    spec = f"saloss:preset=released:prior={prior}"
+    per_text = float(loss_of(clf, spec, examples)) / len(EXAMPLES)  # the loop divides: the squared sum of a batch
+    assert 0 < per_text < (0.5 * len(EXAMPLES)) ** 2
+
+
+def test_released_priors_are_softmaxes_of_their_raw_scores():
+    clf = veridical.load(*tiny("bert"))
+    encoded = clf.encode(EXAMPLES)
+    uniform = prepare(clf, encoded, LABELS, prior="uniform", preset="released")
+    one = encoded[0]
+    np.testing.assert_allclose(uniform.of(one), 1 / len(one.ids), rtol=1e-6)
+    tfidf = prepare(clf, encoded, LABELS, prior="tfidf", preset="released")
+    raw = prepare(clf, encoded, LABELS, prior="tfidf/normalise=softmax").of(one)
+    found, free = tfidf.of(one), np.array(one.free)
+    np.testing.assert_allclose(found[free] / found[free].sum(), raw[free], rtol=1e-5)
+    # Special tokens enter with 0, all else with its tf-idf, which is more.
+    assert len(set(found[~free].tolist())) == 1
+    assert found[~free].max() < found[free].min()
+
+
+def test_under_released_a_prior_that_says_nothing_adds_nothing(small_lexicon):
+    clf = veridical.load(*tiny("bert"))
+    silent = [Example("a", "the film was", 0), Example("b", "it is this", 1)]
+    assert float(loss_of(clf, "saloss:preset=released:prior=lexicon", silent, LABELS[:2])) == 0
+
+
+def test_released_refuses_another_normalisation():
+    clf = veridical.load(*tiny("bert"))
+    with pytest.raises(InputError, match="preset=released and the prior normalise=sum"):
+        loss_of(clf, "saloss:preset=released:prior=tfidf/normalise=sum")
 
 
 # -- on models ----------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from veridical.core.errors import InputError
 from veridical.model.load import load
 from veridical.training import task
 from veridical.training.config import TrainConfig
-from veridical.training.term import Term, inner, terms
+from veridical.training.term import Term, terms
 from veridical.training.train import Run, train
 
 FAST = TrainConfig(epochs=2, batch=8, lr=1e-3, head_lr=1e-3)
@@ -177,16 +177,11 @@ def test_a_term_may_run_the_model_again_with_dropout_off(add: Any, tmp_path: Pat
     assert len(set(seen)) == 2
 
 
-def test_a_spec_inside_an_option_has_slashes():
-    assert inner("alti/layer=3/norm=l2") == "alti:layer=3:norm=l2"
-    assert inner("attention") == "attention"
-
-
 def test_a_figure_that_only_some_passes_have_is_kept(still: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     real, passes = task.run_terms, []
 
-    def once(own: Any, split: str, rows: Any) -> Any:
-        logits, losses, figures = real(own, split, rows)
+    def once(own: Any, split: str, rows: Any, step: int) -> Any:
+        logits, losses, figures = real(own, split, rows, step)
         passes.append(split)
         return logits, losses, {**figures, "seen": torch.tensor(10.0)} if passes.count("dev") == 1 else figures
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from veridical.audits.likeness import Readings, compared
 from veridical.core.seed import generator
+from veridical.core.spec import base_name
 from veridical.core.statistics import bca, holm, signed_rank
 from veridical.metric.agreement import kendall
 from veridical.probes.guidance.measure import Measured
@@ -81,7 +82,7 @@ def _runs(found: Found, one: Condition, corpus: str) -> Runs:
 
 def _methods(runs: Runs) -> list[str]:
     names = list(dict.fromkeys(name for _, own in runs for name in own.readings))
-    return [name for name in names if name.partition(":")[0] != CHANCE]
+    return [name for name in names if base_name(name) != CHANCE]
 
 
 def _within(runs: Runs) -> list[tuple[Measured, Measured]]:

@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from veridical.attribution import methods as all_methods
-from veridical.audits.audit import Corpus, claim, corpora_of, supported
-from veridical.core import store
+from veridical.audits.audit import claim
+from veridical.audits.corpora import Corpus, corpora_of
+from veridical.audits.selection import supported
+from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
+from veridical.core.spec import listed
 from veridical.data import load_data
 from veridical.data.labels import relabel
 from veridical.data.split import sample
@@ -32,8 +35,8 @@ from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
-from veridical.probes.guidance.runs import Condition, condition
-from veridical.probes.guidance.summary import TABLES, summarise, to_csv
+from veridical.probes.guidance.runs import Condition, condition, selection
+from veridical.probes.guidance.summary import TABLES, summarise
 from veridical.probes.options import GuidanceOptions
 
 BASELINE = "baseline"
@@ -99,7 +102,8 @@ def guidance(options: GuidanceOptions) -> Guidance:
     corpora: list[Corpus] = []
     runs = [(one, run) for one in conditions for run in one.runs]
     with Report("Measuring", len(runs) * (1 + len(others)), progress=options.progress) as report:
-        for note in left_out:
+        chosen_by = selection(conditions)
+        for note in filter(None, [*left_out, chosen_by]):
             report.say(note)
         for one, run in runs:
             clf = load(run.folder)
@@ -121,13 +125,14 @@ def guidance(options: GuidanceOptions) -> Guidance:
         "settings": {**settings, "methods": how.methods, "ood_methods": away.methods, "metrics": judges}
         | {"witnesses": [c.label for c in seen], "margin": margin, "draws": draws, "by": by},
         "left_out": left_out,
+        "selection": chosen_by,
         **_stamp(),
     }
     summary = store.plain(summary)  # as the page would read it from the file
     store.write_json(folder / "summary.json", summary)
     for name in TABLES:
         if summary[name]:
-            store.write_text(folder / "tables" / f"{name}.csv", to_csv(summary[name]))
+            store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(summary[name]))
     store.write_text(folder / "report.html", guidance_page(summary))
     return Guidance(folder, summary)
 
@@ -159,11 +164,7 @@ def _elsewhere(data: Dataset, split: str, own: str | None) -> Dataset:
 def _specs(given: str | Sequence[str], more: Sequence[str], conditions: Sequence[Condition]) -> list[str]:
     """Labels of the methods: those given, and always those that some condition guides."""
     guides = [guide for one in conditions for guide in one.guides]
-    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*_listed(given), *more, *guides])))
-
-
-def _listed(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*listed(given), *more, *guides])))
 
 
 def _claim(folder: Path, home: Dataset, others: Sequence[Dataset], settings: Mapping[str, Any]) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 from veridical.attribution import methods
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.spec import INSIDE, Spec
+from veridical.core.values import read
 from veridical.training.bound import read_bounds
-from veridical.training.term import Weighted, inner
+from veridical.training.term import Weighted
 from veridical.training.term import objective as read_objective
 from veridical.training.train import SCORES, read_run
 
@@ -34,6 +36,7 @@ class Condition:
     name: str
     objective: str
     bound: str  # empty: none
+    select: str  # the dev score that chose the epochs that were kept
     runs: tuple[Trained, ...]
     failed: tuple[int, ...]  # seeds of which nothing was kept, because no epoch kept the bound
 
@@ -43,7 +46,7 @@ class Condition:
         found = []
         for one in read_objective(self.objective):
             if one.weight and one.name == "explanation":
-                found.append(methods.choose(inner(one.choice.options["method"])).label)
+                found.append(methods.choose(Spec.read(one.choice.options["method"], INSIDE)).label)
             elif one.weight and one.name in PULLED:
                 found.append(PULLED[one.name])
         return tuple(dict.fromkeys(found))
@@ -61,7 +64,7 @@ class Condition:
             return ""
         held = dict(read_bounds(self.bound)).get("explanation")
         if held is not None:
-            return f"bound {held.partition(':')[0]}"
+            return f"bound {held.name}"
         alone = all(one.weight == 0 for one in read_objective(self.objective) if one.name != "explanation")
         return "alone" if alone else f"weight {term.weight:g}"
 
@@ -69,14 +72,16 @@ class Condition:
     def dev_bound(self) -> float | None:
         """What the explanation loss on dev was held to."""
         held = dict(read_bounds(self.bound)).get("explanation")
-        return None if held is None else float(held.partition(":")[0].split("+")[-1])
+        return None if held is None else read(held.name, tuple[float, ...], "the bound of explanation")[-1]
 
 
 def condition(name: str, sources: Sequence[str | Path]) -> Condition:
     """The runs in these folders, each a run's or one that holds runs as seed0, seed1, ..."""
     folders = [folder for source in sources for folder in _runs_in(Path(source))]
     specs = [store.read_json(folder / "spec.json") for folder in folders]
-    kinds = {(spec["objective"], spec.get("bound", ""), spec["model"]) for spec in specs}
+    kinds = {
+        (spec["objective"], spec.get("bound", ""), spec["model"], f"select={spec['train']['select']}") for spec in specs
+    }
     if len(kinds) > 1:
         said = " and ".join(sorted(" ".join(filter(None, kind)) for kind in kinds)[:2])
         raise InputError(f"The runs of {name!r} were not trained alike ({said}); give every condition its own name.")
@@ -92,7 +97,22 @@ def condition(name: str, sources: Sequence[str | Path]) -> Condition:
             runs.append(Trained(folder, run.seed, run.scores.get("dev", {})))
     if not runs:
         raise InputError(f"Every run of {name!r} failed: no epoch kept its bound; raise the bound, or train on.")
-    return Condition(name, specs[0]["objective"], specs[0].get("bound", ""), tuple(runs), tuple(failed))
+    first = specs[0]
+    return Condition(
+        name, first["objective"], first.get("bound", ""), first["train"]["select"], tuple(runs), tuple(failed)
+    )
+
+
+def selection(conditions: Sequence[Condition]) -> str:
+    """What has to be said of how epochs were chosen; empty where all conditions had one rule."""
+    rules = {one.name: one.select for one in conditions}
+    if len(set(rules.values())) == 1:
+        return ""
+    listed = ", ".join(f"{name} by {rule}" for name, rule in rules.items())
+    return (
+        f"The epochs that were kept were chosen by different scores on dev ({listed}), so conditions differ in that "
+        "too; train all of them with --set train.select=loss."
+    )
 
 
 def _runs_in(folder: Path) -> list[Path]:

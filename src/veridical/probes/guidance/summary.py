@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from veridical.audits.audit import Corpus
+from veridical.audits.corpora import Corpus
+from veridical.core.spec import base_name
 from veridical.probes.guidance import alike, outlook, tables
 from veridical.probes.guidance.measure import Settings
 from veridical.probes.guidance.reliance import TINY
@@ -81,7 +80,7 @@ def summarise(
                 reliance=reliance[one.name],
                 moved=_moved(shared["reliance"], corpus.name, (base.name, one.name)),
                 margin=margin,
-                metric=how.plausibility[0].partition(":")[0].replace("auc", "AUC"),
+                metric=base_name(how.plausibility[0]).replace("auc", "AUC"),
                 marked=_marked(corpus),
             )
             made = verdict(evidence)
@@ -100,7 +99,13 @@ def summarise(
         "headline": headline(spoken),
         "verdicts": verdicts,
         "conditions": [
-            {"name": one.name, "objective": one.objective, "bound": one.bound, "guides": one.guides}
+            {
+                "name": one.name,
+                "objective": one.objective,
+                "bound": one.bound,
+                "guides": one.guides,
+                "select": one.select,
+            }
             | {"setting": one.setting, "seeds": [run.seed for run in one.runs], "failed": one.failed}
             for one in conditions
         ],
@@ -122,7 +127,7 @@ def _moved(rows: Sequence[Row], corpus: str, names: Sequence[str]) -> float:
 
 
 def _marked(corpus: Corpus) -> str:
-    planted = corpus.name.partition(":")[0] == "planted"
+    planted = base_name(corpus.name) == "planted"
     return "the words that decide the label" if planted else "the words people marked"
 
 
@@ -135,26 +140,3 @@ def _facts(corpus: Corpus) -> Row:
         "labelled": sum(e.label is not None for e in corpus.examples),
         "dropped": corpus.dropped,
     }
-
-
-def to_csv(rows: Sequence[Row]) -> str:
-    """Rows with nested figures as columns `figure.mean`; lists with spaces between."""
-
-    def flat(row: Row, prefix: str = "") -> Row:
-        made: Row = {}
-        for key, value in row.items():
-            if isinstance(value, dict):
-                made |= flat(value, f"{prefix}{key}.")
-            elif isinstance(value, list):
-                inner = [" ".join(map(str, one.values())) if isinstance(one, dict) else str(one) for one in value]
-                made[prefix + key] = ("; " if any(isinstance(one, dict) for one in value) else " ").join(inner)
-            else:
-                made[prefix + key] = value
-        return made
-
-    flattened = [flat(row) for row in rows]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(dict.fromkeys(k for row in flattened for k in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flattened)
-    return text.getvalue()

@@ -39,7 +39,7 @@ from veridical.retraining.roar.mask import (
     random_order,
 )
 from veridical.retraining.roar.point import read_point, train_point
-from veridical.training.loop import BEST
+from veridical.training.selection import BEST
 from veridical.training.task import own_threads
 
 PART = 1024  # texts whose explanations are one part: what a killed worker loses of them

@@ -21,8 +21,10 @@ from veridical.data import load_data
 from veridical.model.accuracy import targets
 from veridical.model.classifier import Classifier
 from veridical.model.load import create
+from veridical.model.names import from_record, recorded, same_record
 from veridical.retraining.options import Rounding
-from veridical.training.config import TrainConfig, build, defaults
+from veridical.retraining.roar.settings import training, with_width
+from veridical.training.config import TrainConfig, build
 
 SPLITS = ("train", "dev", "test")
 
@@ -75,20 +77,6 @@ class Bench:
         return int(ids.bincount().argmax())
 
 
-def training(model: str, data: Dataset) -> TrainConfig:
-    """What a model is trained with unless told otherwise: tables 4 and 5, for pairs with early stopping.
-
-    Table 4 trains pairs for up to 100 epochs; their best epoch is by accuracy, that of single texts by AUROC. Patience
-    has to outlast the plateau on which bAbI stands before a model finds out: up to nine epochs in our runs.
-    """
-    own = dataclasses.replace(defaults(model), threads=1)
-    if model.partition(":")[0] != "bilstm":
-        return own
-    if any(example.context is not None for example in data.splits.get("train", ())):
-        return dataclasses.replace(own, epochs=30, patience=10, batch=50, no_decay=(), select="accuracy")
-    return dataclasses.replace(own, select="auroc")
-
-
 def asked(
     out: str | Path,
     data: str | Dataset,
@@ -107,11 +95,19 @@ def asked(
     else:
         dataset = data
     _check(dataset)
+    model = _spelled(Path(out), recorded(with_width(model, dataset)))
     if not isinstance(config, TrainConfig):
         config = build(TrainConfig, config or {}, base=training(model, dataset), where="train")
     job = Job(Path(out), dataset, model, config, rounding)
     store.claim(job.folder, job.spec)
     return job
+
+
+def _spelled(folder: Path, model: str) -> str:
+    """The model as this folder spells it, if it is the same: folders of before do not say a width of 128."""
+    path = folder / "spec.json"
+    held = str(store.read_json(path).get("roar", {}).get("model", "")) if path.exists() else ""
+    return held if same_record(held, model) else model
 
 
 def begin(job: Job) -> None:
@@ -180,7 +176,8 @@ def _bench(folder: Path, seed: int, spec: str) -> Bench:
 
 
 def make_bench(job: Job, seed: int) -> Bench:
-    clf = create(job.model, job.data, seed=seed)
+    how = {"max_length": job.config.max_length, "dropout": job.config.dropout}
+    clf = create(from_record(job.model), job.data, seed=seed, **how)
     if torch.accelerator.is_available():
         clf.model.to(torch.accelerator.current_accelerator())
     mask = getattr(clf.tokenizer, "mask_token_id", None)

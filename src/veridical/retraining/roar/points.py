@@ -12,6 +12,7 @@ from veridical.retraining.options import Interval, Scored
 from veridical.retraining.roar.cells import FIXED, PART, RANDOM, curve_place, leak_place, worst_point
 from veridical.retraining.roar.mask import Amount, Steps
 from veridical.retraining.roar.point import read_point
+from veridical.retraining.roar.settings import family
 
 Row = dict[str, Any]
 ENDS = {0: "whole", 100: "masked"}
@@ -37,10 +38,10 @@ def default_score(data: str) -> Scored:
     Planted data has as many texts of each class: there accuracy is plainer, for the macro-F1 of a model that knows
     nothing is one third or one half, depending on whether it always says the same.
     """
-    name = store.slug(data).lower()
-    if name.startswith(("babi", "planted")):
+    known = family(data)
+    if known == "babi" or store.slug(data).lower().startswith("planted"):
         return "accuracy"
-    return "micro_f1" if name.startswith("snli") else "macro_f1"
+    return "micro_f1" if known == "snli" else "macro_f1"
 
 
 def column(score: Scored) -> str:

@@ -23,10 +23,10 @@ from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
+from veridical.core.spec import listed
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
-from veridical.grid.pool import Cell
 from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.retraining.roar.experiment import SPLITS, Bench, Job, asked, begin, make_bench
@@ -35,13 +35,13 @@ from veridical.retraining.roar.points import Request, column, default_score
 from veridical.retraining.roar.summary import write_facts, write_summary
 from veridical.retraining.roar.timing import Timing, spell, take_time
 
-__all__ = ["PAPER", "Cost", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
+__all__ = ["PAPER", "Estimate", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
 
 TIMING = "timing.json"
 
 
 @dataclass(frozen=True)
-class Cost:
+class Estimate:
     """What is asked for, before it starts. Seconds are of one core, at most: training may stop early."""
 
     cells: int
@@ -72,7 +72,7 @@ class Roar:
 
     folder: Path
     summary: Mapping[str, Any]
-    cost: Cost
+    cost: Estimate
 
     @property
     def page(self) -> Path:
@@ -131,22 +131,21 @@ def roar(options: RoarOptions) -> Roar:
 
 def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
     """Specs as short as they can be, each once; the baseline is always run and need not be named."""
-    found: list[str] = []
-    for part in [specs] if isinstance(specs, str) else specs:
-        for spec in filter(None, (one.strip() for one in part.split(","))):
-            if spec == ORACLE:
-                without = next((e for s in SPLITS for e in data.splits[s] if not e.rationale), None)
-                if without is not None:
-                    raise InputError(
-                        f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
-                        "leave it out of --method, or use data that has them."
-                    )
-                found.append(spec)
-            elif all_methods.choose(spec).entry.name != RANDOM:
-                found.append(all_methods.choose(spec).label)
-    if not found:
+    measures: list[str] = []
+    for spec in listed(specs):
+        if spec == ORACLE:
+            without = next((e for s in SPLITS for e in data.splits[s] if not e.rationale), None)
+            if without is not None:
+                raise InputError(
+                    f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
+                    "leave it out of --method, or use data that has them."
+                )
+            measures.append(spec)
+        elif all_methods.choose(spec).entry.name != RANDOM:
+            measures.append(all_methods.choose(spec).label)
+    if not measures:
         raise InputError("There is no measure to hold against random; name one with --method.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(measures))
 
 
 def _seeds(given: int | Sequence[int]) -> tuple[int, ...]:
@@ -160,7 +159,7 @@ def _steps(step: int, tokens: int | None) -> Steps:
     return Steps(step) if tokens is None else Steps(1, "token", tokens)
 
 
-def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
+def plan(job: Job, request: Request, timing: Timing) -> list[grid.Job]:
     """The cells, seed by seed, so that the first whole curves are there as soon as can be."""
     steps = request.steps
     same = {"size": steps.size, "unit": steps.unit, "last": steps.last}
@@ -170,10 +169,10 @@ def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
     for seed in request.seeds:
         own: dict[str, Any] = {"out": out, "seed": seed}
         whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
-        cells.append(Cell(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
+        cells.append(grid.Job(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
         curve = {**own, "measure": RANDOM, "recursive": False, **same}
-        cells.append(Cell(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
-        end = Cell(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
+        cells.append(grid.Job(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
+        end = grid.Job(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
         cells.append(end)
         leaks = []
         for recursive in request.kinds:
@@ -184,10 +183,10 @@ def plan(job: Job, request: Request, timing: Timing) -> list[Cell]:
                 curve = {**own, "measure": measure, "recursive": recursive, **same}
                 needs = () if measure in FIXED else (whole,)
                 cost = timing.chain(measure, points, _passes(request, measure, recursive))
-                cells.append(Cell(key, "veridical.roar:chain", curve, needs, cost))
+                cells.append(grid.Job(key, "veridical.roar:chain", curve, needs, cost))
                 if request.leakage and measure not in FIXED:
                     check = {**curve, "score": column(request.score)}
-                    leaks.append(Cell(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
+                    leaks.append(grid.Job(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
         cells += leaks
     return cells
 
@@ -199,7 +198,7 @@ def _passes(request: Request, measure: str, recursive: bool) -> int:
     return len(request.steps.amounts) if recursive else int(True not in request.kinds)
 
 
-def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) -> Cost:
+def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[grid.Job]) -> Estimate:
     """What the cells cost together, and by measure."""
     points, seeds = len(request.steps.amounts), len(request.seeds)
     chains = [(measure, recursive) for recursive in request.kinds for measure in request.measures]
@@ -219,7 +218,7 @@ def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[Cell]) ->
     if checks:
         most = {"trainings": checks * seeds, "explanations": 0, "seconds": checks * seeds * timing.point}
         rows.append({"measure": "leakage checks, at most", **most})
-    return Cost(
+    return Estimate(
         cells=len(cells),
         trainings=sum(row["trainings"] for row in rows),
         explanations=sum(row["explanations"] for row in rows),

@@ -6,9 +6,6 @@ not, to the last bit; what it cost is kept apart, in time.json and tables/time.c
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from veridical.core import store
+from veridical.core import store, tables
 from veridical.page.words import short_names
 from veridical.retraining.roar import curve
 from veridical.retraining.roar.cells import (
@@ -55,10 +52,10 @@ def write_summary(folder: Path, request: Request) -> Row:
     summary, spent = summarise(found), time_spent(found)
     store.write_json(folder / "summary.json", summary)
     store.write_json(folder / "time.json", spent)
-    store.write_parquet(folder / "curves.parquet", _columns(found.rows()))
+    store.write_parquet(folder / "curves.parquet", tables.to_columns(found.rows()))
     for name in ("areas", "points", "sparsity", "leakage"):
-        store.write_text(folder / "tables" / f"{name}.csv", _csv(summary[name]))
-    store.write_text(folder / "tables" / "time.csv", _csv(spent["rows"]))
+        store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(summary[name]))
+    store.write_text(folder / "tables" / "time.csv", tables.to_csv(spent["rows"]))
     stamp = store.read_json(folder / "stamp.json")
     store.write_text(folder / "report.html", roar_page(store.plain(summary), store.plain(spent), stamp))
     return store.plain(summary)
@@ -277,21 +274,3 @@ def _verb(names: Sequence[str], verb: str) -> str:
 
 def _list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-# -- tables -------------------------------------------------------------------------------------------------
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    names = list(rows[0]) if rows else []
-    return {name: [row[name] for row in rows] for name in names}
-
-
-def _csv(rows: Sequence[Row]) -> str:
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({key: json.dumps(v) if isinstance(v, (list, dict)) else v for key, v in row.items()})
-    return text.getvalue()

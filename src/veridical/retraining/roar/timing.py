@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from accelerate import Accelerator
-
 from veridical.attribution import methods
 from veridical.core.errors import Caution
 from veridical.core.records import Encoded
@@ -21,8 +19,7 @@ from veridical.model.ask import predict
 from veridical.retraining.roar.cells import FIXED
 from veridical.retraining.roar.experiment import SPLITS, Bench
 from veridical.training.loop import fit
-from veridical.training.task import Task, own_threads
-from veridical.training.term import objective, ready
+from veridical.training.task import own_threads, prepare
 
 BATCHES = 5  # trained on for the timing
 TEXTS = 16  # explained for it
@@ -95,17 +92,10 @@ def _train(bench: Bench, some: Sequence[Encoded]) -> float:
     settings: dict[str, Any] = {"epochs": 1, "patience": None, "select": "last"}
     with tempfile.TemporaryDirectory() as folder:
         bench.clf.model.load_state_dict(bench.first)
-        task = Task(
-            clf=bench.clf,
-            terms=ready(objective("cross_entropy"), bench.clf, some, gold["train"]),
-            bounds=(),
-            config=dataclasses.replace(bench.job.config, **settings),
-            seed=bench.seed,
-            encoded={"train": list(some)},
-            gold=gold,
-            folder=Path(folder),
-            save_steps=BATCHES + 1,
-            accelerator=Accelerator(cpu=bench.clf.device.type == "cpu"),
+        config = dataclasses.replace(bench.job.config, **settings)
+        texts = {"train": list(some)}
+        task = prepare(
+            bench.clf, texts, gold, config=config, seed=bench.seed, folder=Path(folder), save_steps=BATCHES + 1
         )
         began = time.perf_counter()
         fit(task, progress=False)

@@ -7,7 +7,6 @@ A prior is a function `(encoded, fitted, *, options) -> salience [T]`: non-negat
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -18,6 +17,7 @@ import torch
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded
 from veridical.core.registry import Choice, Registry
+from veridical.core.spec import Spec
 from veridical.model.classifier import Classifier
 
 # sum: scores divided by their sum. softmax: over the free tokens. softmax_all: over every token, special ones and the
@@ -33,10 +33,6 @@ class Prior:
     name: str
     run: Callable[..., np.ndarray]
     fit: Callable[[Classifier, Sequence[Encoded], Any], Any] | None = None
-
-    @property
-    def summary(self) -> str:
-        return (inspect.getdoc(self.run) or "").split("\n\n")[0].replace("\n", " ")
 
 
 priors: Registry[Prior] = Registry("prior", "veridical.training.prior")
@@ -74,7 +70,7 @@ class Salience:
         return torch.from_numpy(rows).to(batch.ids.device)
 
 
-def fit_prior(spec: str, clf: Classifier, encoded: Sequence[Encoded], labels: Any) -> Salience:
+def fit_prior(spec: str | Spec, clf: Classifier, encoded: Sequence[Encoded], labels: Any) -> Salience:
     """A prior fitted on the train split, with the salience of its texts."""
     choice = priors.choose(spec)
     fitted = None if choice.entry.fit is None else choice.entry.fit(clf, encoded, labels)

@@ -6,10 +6,10 @@ import numpy as np
 
 from veridical.core.records import Encoded
 from veridical.core.text import marked
-from veridical.training.prior import normalised, prior
+from veridical.training.prior import Normalise, normalised, prior
 
 
 @prior("gold")
-def gold(encoded: Encoded, fitted: Any = None) -> np.ndarray:
+def gold(encoded: Encoded, fitted: Any = None, *, normalise: Normalise = "sum") -> np.ndarray:
     """The example's own rationale, its tokens alike; nothing where it has none."""
-    return normalised(encoded, marked(encoded).astype(float))
+    return normalised(encoded, marked(encoded).astype(float), normalise)

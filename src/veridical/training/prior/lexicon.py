@@ -12,11 +12,11 @@ import numpy as np
 from veridical.core import assets
 from veridical.core.records import Encoded, Span
 from veridical.core.text import words_of
-from veridical.training.prior import normalised, prior
+from veridical.training.prior import Normalise, normalised, prior
 
 
 @prior("lexicon")
-def lexicon(encoded: Encoded, fitted: Any = None, *, least: float = 0.0) -> np.ndarray:
+def lexicon(encoded: Encoded, fitted: Any = None, *, least: float = 0.0, normalise: Normalise = "sum") -> np.ndarray:
     """|valence| of the words that VADER's lexicon has, above `least`; nothing where a text has none of them.
 
     A word's valence is shared evenly among its tokens. Negation and degree are not looked at: this says where
@@ -29,7 +29,7 @@ def lexicon(encoded: Encoded, fitted: Any = None, *, least: float = 0.0) -> np.n
         own = [i for i, (a, b) in enumerate(encoded.spans) if encoded.free[i] and max(a, start) < min(b, stop)]
         if own and size > least:
             scores[own] += size / len(own)
-    return normalised(encoded, scores)
+    return normalised(encoded, scores, normalise)
 
 
 def units(text: str, known: Mapping[str, Any]) -> Iterator[tuple[Span, str]]:

@@ -16,6 +16,8 @@ prepare       a function `(clf, encoded, labels, *, options) -> anything`, calle
               split's encodings and gold labels; it must be deterministic, for a resumed run calls it again. What
               it returns is handed to the term and to `size` as `prepared`: a parameter *before* the star, for
               those after it are options.
+draws         it draws random numbers, and is handed the step as `draw` (a `Draw`), a parameter before the star: seeds
+              from it are anew in every step and the same for a step done again, whatever the batch or process.
 size          a function `(encoded, labels, *, options) -> number`, by whose total over the examples of the global
               batch the sum is divided instead of their number (tokens, say). Where it is 0 in total the term adds
               nothing to the loss, and its value is none in the log.
@@ -26,7 +28,7 @@ Figures for the log: a term may return `(loss, {"flipped": sum over the batch's 
 the number of examples, whatever `size` says, and logged as `term.flipped` beside `term`.
 
 An option that is itself a spec (a method, a prior) has `/` where the command line has `:`, which separates the
-term's own options: `explanation:method=alti/layer=3`. `inner` reads it.
+term's own options: `explanation:method=alti/layer=3`. `Spec.read(text, INSIDE)` reads it.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ import torch
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded, Output
 from veridical.core.registry import Choice, Registry, options_of, read
+from veridical.core.seed import Draw
+from veridical.core.spec import Spec, listed
 
 if TYPE_CHECKING:
     from veridical.model.classifier import Classifier
@@ -60,6 +64,7 @@ class Term:
     second_order: bool = False
     prepare: Callable[..., Any] | None = None
     size: Callable[..., float] | None = None
+    draws: bool = False
 
     @property
     def eager(self) -> bool:
@@ -77,11 +82,12 @@ def term(
     second_order: bool = False,
     prepare: Callable[..., Any] | None = None,
     size: Callable[..., float] | None = None,
+    draws: bool = False,
 ) -> Callable[..., Callable]:
     """Register the decorated function as a loss term."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        terms.add(Term(name, function, frozenset(needs), second_order, prepare, size))
+        terms.add(Term(name, function, frozenset(needs), second_order, prepare, size, draws))
         return function
 
     return register
@@ -103,9 +109,8 @@ class Weighted:
 
     @property
     def label(self) -> str:
-        name, colon, options = self.choice.label.partition(":")
-        weight = "" if self.weight == 1 else f":weight={self.weight:g}"
-        return f"{name}{weight}{colon}{options}"
+        weight = {} if self.weight == 1 else {"weight": f"{self.weight:g}"}
+        return Spec(self.name, {**weight, **self.choice.spec.options}).write()
 
 
 Objective = tuple[Weighted, ...]
@@ -114,16 +119,14 @@ Objective = tuple[Weighted, ...]
 def objective(spec: str) -> Objective:
     """`a:weight=1,b:weight=0.01` as terms; cross-entropy comes first, with weight 1 unless it is named."""
     chosen: list[Weighted] = []
-    for part in filter(None, (part.strip() for part in spec.split(","))):
-        name, *options = part.split(":")
-        weights = [option.partition("=")[2] for option in options if option.partition("=")[0] == "weight"]
-        rest = [option for option in options if option.partition("=")[0] != "weight"]
-        weight = read(weights[-1], float, f"the weight of term {name!r}") if weights else 1.0
+    for part in map(Spec.read, listed(spec)):
+        name, options = part.name, dict(part.options)
+        weight = read(options.pop("weight", 1.0), float, f"the weight of term {name!r}")
         if not 0 <= weight < float("inf"):
             raise InputError(f"The weight of term {name!r} is {weight:g}; it must be 0 or more, and finite.")
         if any(one.name == name for one in chosen):
             raise InputError(f"Term {name!r} is named twice in {spec!r}; name it once.")
-        chosen.append(Weighted(terms.choose(":".join([name, *rest])), weight))
+        chosen.append(Weighted(terms.choose(Spec(name, options)), weight))
     if all(one.name != BASE for one in chosen):
         chosen.insert(0, Weighted(terms.choose(BASE), 1.0))
     return tuple(sorted(chosen, key=lambda one: one.name != BASE))
@@ -133,11 +136,6 @@ def label(chosen: Objective) -> str:
     """The shortest spec of an objective: plain cross-entropy is left out beside other terms."""
     shown = [one.label for one in chosen]
     return ",".join(shown[1:] if shown[0] == BASE and len(shown) > 1 else shown)
-
-
-def inner(spec: str) -> str:
-    """A spec inside an option of a term: `alti/layer=3` is `alti:layer=3`."""
-    return spec.replace("/", ":")
 
 
 # -- terms at work ------------------------------------------------------------------------------------------
@@ -156,9 +154,12 @@ class Ready:
     def name(self) -> str:
         return self.term.name
 
-    def loss(self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor) -> tuple[torch.Tensor, Figures]:
+    def loss(
+        self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor, draw: Draw | None = None
+    ) -> tuple[torch.Tensor, Figures]:
         """The sum over the batch, and the sums of the term's figures."""
-        found = self.term.run(clf, batch, output, labels, **self._prepared, **self.options)
+        drawn = {"draw": draw or Draw()} if self.term.draws else {}
+        found = self.term.run(clf, batch, output, labels, **self._prepared, **drawn, **self.options)
         return found if isinstance(found, tuple) else (found, {})
 
     def size(self, encoded: Sequence[Encoded], labels: torch.Tensor) -> float:

@@ -14,11 +14,12 @@ from veridical.attribution import Method, methods
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded, Output
 from veridical.core.registry import Choice
+from veridical.core.spec import INSIDE, Spec
 from veridical.core.text import marked
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 from veridical.training.prior import Prior, Salience, fit_prior, normalised
-from veridical.training.term import Figures, inner, term
+from veridical.training.term import Figures, term
 from veridical.training.term.saloss import over
 
 TINY = 1e-12  # a row that is 0 everywhere stays so, with a gradient that is 0
@@ -54,7 +55,7 @@ def prepare(
     source: str = "rationale",
 ) -> Guide:
     """The guide, tried on a few texts: what it refuses or warns of is said before training starts."""
-    chosen = methods.choose(inner(method))
+    chosen = methods.choose(Spec.read(method, INSIDE))
     if not chosen.entry.differentiable:
         allowed = ", ".join(one.name for one in methods if one.differentiable)
         raise InputError(f"Method {chosen.entry.name!r} cannot be differentiated, so it cannot guide; take {allowed}.")
@@ -66,7 +67,7 @@ def prepare(
     if source == "rationale":
         salience = Salience(Choice(Prior("rationale", _rationale)))
     else:
-        salience = fit_prior(inner(source), clf, encoded, labels)
+        salience = fit_prior(Spec.read(source, INSIDE), clf, encoded, labels)
     guide = Guide(chosen, salience)
     if not any(salience.of(one).any() for one in encoded):
         raise InputError(

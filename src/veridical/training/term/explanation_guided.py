@@ -9,12 +9,13 @@ from veridical.attribution import Method, methods
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Explained, Output
 from veridical.core.registry import Choice
+from veridical.core.spec import INSIDE, Spec
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.erase import budget, ranking
 from veridical.model.pooling import read_row
 from veridical.model.target import Target
-from veridical.training.term import Figures, inner, term
+from veridical.training.term import Figures, term
 from veridical.training.term.virtual_adversarial import symmetric_kl
 
 FLOOR = 1e-8  # of a share inside a logarithm
@@ -43,7 +44,8 @@ def explanation_guided(
     """
     if not 0 < ratio <= 1:
         raise InputError(f"explanation_guided has ratio={ratio:g}; it must be above 0 and at most 1.")
-    guide = importance(clf, batch, gold_classes(output.logits, labels), methods.choose(inner(method)))  # [B, T]
+    chosen = methods.choose(Spec.read(method, INSIDE))
+    guide = importance(clf, batch, gold_classes(output.logits, labels), chosen)  # [B, T]
     altered = mask_lowest(clf, batch, guide, ratio)
     masked = clf.forward(altered, attentions=True)
     shares = [_attention(clf, batch, one) for one in (output, masked)]  # [B, T] each

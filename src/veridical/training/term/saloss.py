@@ -7,11 +7,13 @@ from typing import Literal
 
 import torch
 
+from veridical.core.errors import InputError
 from veridical.core.records import Batch, Encoded, Output
+from veridical.core.spec import INSIDE, Spec
 from veridical.model.classifier import Classifier
 from veridical.model.pooling import read_row
 from veridical.training.prior import Salience, fit_prior
-from veridical.training.term import inner, term
+from veridical.training.term import term
 
 FLOOR = 1e-8  # under a logarithm: a prior may be 0, and dropout may put attention to exactly 0
 Preset = Literal["released"] | None
@@ -21,10 +23,22 @@ def prepare(
     clf: Classifier, encoded: Sequence[Encoded], labels: torch.Tensor, *, prior: str = "textrank", preset: Preset = None
 ) -> Salience:
     """The prior, fitted on the train split, with the salience of its texts: none is worked out twice."""
-    spec = inner(prior)
-    return fit_prior(
-        f"{spec}:preset=released" if (spec, preset) == ("textrank", "released") else spec, clf, encoded, labels
-    )
+    spec = Spec.read(prior, INSIDE)
+    return fit_prior(as_released(spec) if preset == "released" else spec, clf, encoded, labels)
+
+
+def as_released(prior: Spec) -> Spec:
+    """A prior as the authors' code has it: through a softmax over all tokens, special ones included, for their loss
+    counts these too. `textrank` has a preset for the rest; with options of its own it keeps them."""
+    if prior == Spec("textrank"):
+        return Spec("textrank", {"preset": "released"})
+    how = prior.options.get("normalise", "softmax_all")
+    if how != "softmax_all":
+        raise InputError(
+            f"saloss has preset=released and the prior normalise={how}; the authors' code takes a softmax over all "
+            "tokens: leave normalise out."
+        )
+    return Spec(prior.name, {**prior.options, "normalise": how})
 
 
 @term("saloss", needs=("attention",), prepare=prepare)
@@ -45,7 +59,8 @@ def saloss(
     Dropout lets rows of attention sum to anything, so attention is renormalised over the free tokens, or with
     `specials` over all; the prior's options follow a slash (`prior=textrank/window=8`). A text of which the prior says
     nothing adds nothing. `reverse` is KL(prior || attention). `preset=released` is the authors' code: a second softmax
-    over all tokens, the sum over the batch squared, `textrank` by its own preset; it overrides the other two.
+    over all tokens, of the prior too, and the sum over the batch squared, `textrank` by its own preset; it overrides
+    the other two.
     """
     attention = read_row(clf, output.attentions[-1].mean(1), batch.mask)  # [B, H, T, T] -> [B, T]
     salience = prepared.of_batch(batch)  # [B, T]
@@ -72,4 +87,5 @@ def divergence(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
 def released(attention: torch.Tensor, salience: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """What the authors' code squares: attention through a softmax again, the divergence summed over the batch."""
     again = attention.masked_fill(~mask, -torch.inf).softmax(-1)
-    return (again * ((again + 1e-10).log() - (salience + 1e-10).log())).sum()
+    losses = (again * ((again + 1e-10).log() - (salience + 1e-10).log())).sum(-1)  # [B]
+    return torch.where(salience.sum(-1) > 0, losses, 0.0).sum()

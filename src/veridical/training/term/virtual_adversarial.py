@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Output
-from veridical.core.seed import seed_of
+from veridical.core.seed import Draw
 from veridical.model.classifier import Classifier, Kind
 from veridical.training.term import Figures, term
 
@@ -44,12 +44,13 @@ class Ball:
 DEFAULTS: dict[Preset, tuple[float, float]] = {"relative": (0.1, 1.0), "radius": (1e-5, 1e-3), "mt_dnn": (1e-5, 1e-3)}
 
 
-@term("virtual_adversarial")
+@term("virtual_adversarial", draws=True)
 def virtual_adversarial(
     clf: Classifier,
     batch: Batch,
     output: Output,
     labels: torch.Tensor,
+    draw: Draw = Draw(),  # noqa: B008  a frozen record
     *,
     preset: Preset = "relative",
     radius: float | None = None,
@@ -62,7 +63,8 @@ def virtual_adversarial(
 
     `relative` (the default): each entry moves by at most `radius` times the mean absolute entry of the text's word
     vectors; gradients are normalised per token, `step` is in units of the radius. `radius`: the ball as the paper
-    prints it (1e-5), where the term is dead. `mt_dnn`: what the released code it follows does, noise of size 1.
+    prints it (1e-5), where the term is dead. `mt_dnn`: what the released code it follows does, noise of size 1, and
+    each half of the symmetric KL trains one of the two predictions, the other being its target.
     """
     usual = DEFAULTS[preset]
     ball = Ball(preset, usual[0] if radius is None else radius, usual[1] if step is None else step)
@@ -72,31 +74,38 @@ def virtual_adversarial(
     if steps < 1:
         raise InputError(f"virtual_adversarial has steps={steps}; it needs at least one ascent step.")
     clean = output if not clf.model.training or _never_drops(clf) else _still(clf, batch)
-    shift = _worst(clf, batch, clean, ball, steps, noise)
+    shift = _worst(clf, batch, clean, ball, steps, noise, draw)
     with clf.still():
         moved = clf.forward(batch, edit=lambda embeddings: embeddings + shift).logits
     flipped = (moved.argmax(-1) != clean.logits.argmax(-1)).sum()
-    return symmetric_kl(moved, clean.logits, clf.kind).sum(), {"flipped": flipped.to(moved.dtype)}
+    distance = symmetric_kl(moved, clean.logits, clf.kind, targets_held=preset == "mt_dnn")
+    return distance.sum(), {"flipped": flipped.to(moved.dtype)}
 
 
-def symmetric_kl(a: torch.Tensor, b: torch.Tensor, kind: Kind) -> torch.Tensor:
+def symmetric_kl(a: torch.Tensor, b: torch.Tensor, kind: Kind, *, targets_held: bool = False) -> torch.Tensor:
     """KL(p || q) + KL(q || p) of the predictions behind class logits [B, C]: [B]; multi-label: the mean over classes.
 
-    As sum (p - q)(log p - log q), where nothing cancels: predictions that are nearly equal are the usual case.
+    As sum (p - q)(log p - log q), where nothing cancels: predictions that are nearly equal are the usual case. With
+    `targets_held` the first of each KL is its target, through which no gradient flows. Of log p and log q their own
+    mean gradient is 0, so that is the same as holding p - q.
     """
     if kind == "single":
         p, q = functional.log_softmax(a, -1), functional.log_softmax(b, -1)
-        return ((p.exp() - q.exp()) * (p - q)).sum(-1)
+        apart = p.exp() - q.exp()
+        return ((apart.detach() if targets_held else apart) * (p - q)).sum(-1)
     # Of Bernoulli variables log p/(1-p) is the logit itself. Both columns of a one-logit head say the same.
-    return ((a.sigmoid() - b.sigmoid()) * (a - b)).mean(-1)
+    apart = a.sigmoid() - b.sigmoid()
+    return ((apart.detach() if targets_held else apart) * (a - b)).mean(-1)
 
 
-def _worst(clf: Classifier, batch: Batch, clean: Output, ball: Ball, steps: int, noise: float) -> torch.Tensor:
+def _worst(
+    clf: Classifier, batch: Batch, clean: Output, ball: Ball, steps: int, noise: float, draw: Draw
+) -> torch.Tensor:
     """The shift of free tokens after the ascent; no parameter's gradient is computed on the way. [B, T, D]"""
     vectors, free = clean.embeddings.detach(), batch.free[..., None]
     entries = free.sum((1, 2), keepdim=True) * vectors.shape[-1]
     scale = (vectors.abs() * free).sum((1, 2), keepdim=True) / entries  # [B, 1, 1]
-    shift = noise * _draws(batch, vectors)
+    shift = noise * _draws(batch, vectors, draw)
     with clf.at_rest(), torch.enable_grad():
         for _ in range(steps):
             point = (vectors + shift).requires_grad_()
@@ -107,12 +116,12 @@ def _worst(clf: Classifier, batch: Batch, clean: Output, ball: Ball, steps: int,
     return shift
 
 
-def _draws(batch: Batch, like: torch.Tensor) -> torch.Tensor:
-    """Standard normal on free tokens, the same for a text whatever stands beside it in the batch. [B, T, D]"""
+def _draws(batch: Batch, like: torch.Tensor, draw: Draw) -> torch.Tensor:
+    """Standard normal on free tokens: of a step and a text, whatever stands beside it in the batch. [B, T, D]"""
     drawn = torch.zeros(like.shape)
-    for row, (ids, mask) in enumerate(zip(batch.ids.cpu(), batch.mask.cpu(), strict=True)):
-        own = torch.Generator().manual_seed(seed_of("virtual adversarial", *ids[mask].tolist()))
-        drawn[row, mask] = torch.randn(int(mask.sum()), like.shape[-1], generator=own)
+    for row, (encoded, mask) in enumerate(zip(batch.encoded, batch.mask.cpu(), strict=True)):
+        random = torch.Generator().manual_seed(draw.seed_of("virtual adversarial", encoded.example.id))
+        drawn[row, mask] = torch.randn(int(mask.sum()), like.shape[-1], generator=random)
     return torch.where(batch.free[..., None], drawn.to(like), 0.0)
 
 

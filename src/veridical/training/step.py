@@ -1,0 +1,100 @@
+"""One update of the weights from one batch, on any number of processes.
+
+Why two processes follow the curve of one: a step's batch is the same whoever computes it. Each process sums
+the losses of its share, divided by each term's size of the whole batch, and the gradients are added up. This is done
+here and not by a wrapper around the model, so that a term may run the model twice or differentiate twice.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from veridical.core.errors import InputError
+from veridical.core.seed import seed_of
+from veridical.model.ask import batches_of
+from veridical.training.bound import climb
+from veridical.training.journal import State
+from veridical.training.rate import rate, set_rate
+from veridical.training.task import Task, run_terms, seed_torch
+
+Row = dict[str, float | None]  # of the log
+
+
+def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: State) -> tuple[State, Row]:
+    """Where the run stands after an update from these examples, and what the log says of it."""
+    rank = task.accelerator.process_index
+    seed_torch(seed_of("step", task.data_seed, state.step, rank), task.clf.device)
+    batch, gold = [task.encoded["train"][i] for i in rows], task.gold["train"][rows]
+    sizes = {ready.name: ready.size(batch, gold) for ready in task.terms}
+    held = {bound.term: multiplier.value for bound, multiplier in zip(task.bounds, state.multipliers, strict=True)}
+    weights = {ready.name: held.get(ready.name, ready.weight) for ready in task.terms}
+    optimizer.zero_grad()
+    means = _backward(task, rows, state.step, weights, sizes)
+    parameters = [p for p in task.clf.model.parameters() if p.grad is not None]
+    if task.accelerator.num_processes > 1:
+        _add_up(task.accelerator, parameters)
+    loss = sum(weight * means[name] for name, weight in weights.items())
+    loss -= sum(held[bound.term] * bound.train for bound in task.bounds if sizes[bound.term])
+    norm = _clipped(parameters, task.config.clip)
+    if not math.isfinite(loss) or not math.isfinite(norm):
+        raise InputError(
+            f"Training broke down at step {state.step + 1}: the loss is {loss}, the norm of its gradient {norm}; "
+            f"lower lr ({task.config.lr:g}) and head_lr ({task.config.head_lr:g}), or set clip=1."
+        )
+    factor = rate(state.step, task.steps, task.config)
+    rates = set_rate(optimizer, factor)
+    optimizer.step()
+    multipliers = tuple(
+        climb(multiplier, means[bound.term] - bound.train, bound.lr * factor) if sizes[bound.term] else multiplier
+        for bound, multiplier in zip(task.bounds, state.multipliers, strict=True)
+    )
+    row: Row = {"loss": loss, **means}
+    row |= {name: None for name, size in sizes.items() if not size}  # nothing in this batch that it is about
+    row |= {f"{name}.multiplier": value for name, value in held.items()}
+    row |= {"norm": norm, **{f"{part}_lr": value for part, value in rates.items()}}
+    return dataclasses.replace(state, step=state.step + 1, multipliers=multipliers), row
+
+
+def _backward(
+    task: Task, rows: list[int], step: int, weights: dict[str, float], sizes: dict[str, float]
+) -> dict[str, float]:
+    """Run this process's share of the batch and add its gradients up; returns every term's and figure's mean over the
+    whole batch."""
+    world, rank = task.accelerator.num_processes, task.accelerator.process_index
+    mine, part_of = rows[rank::world], 1.0
+    if not mine:  # too few rows for all: this process adds nothing, but touches the same parameters
+        mine, part_of = rows[:1], 0.0
+    shares = {name: part_of / size if size else 0.0 for name, size in sizes.items()}
+    means: dict[str, torch.Tensor] = {}
+    for part in batches_of([len(task.encoded["train"][i].ids) for i in mine], task.config.budget):
+        _, losses, figures = run_terms(task, "train", [mine[i] for i in part], step)
+        parts = {name: loss * shares[name] for name, loss in losses.items()}
+        torch.stack([weights[name] * loss for name, loss in parts.items()]).sum().backward()
+        parts |= {name: figure * part_of / len(rows) for name, figure in figures.items()}
+        means = {name: means.get(name, 0.0) + value.detach() for name, value in parts.items()}
+    summed: Any = torch.stack(list(means.values()))
+    if world > 1:
+        summed = task.accelerator.reduce(summed, "sum")
+    return dict(zip(means, summed.tolist(), strict=True))
+
+
+def _clipped(parameters: Sequence[torch.nn.Parameter], largest: float | None) -> float:
+    """The norm of all gradients together, which are then scaled down to `largest` if there is one."""
+    norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+    if largest is not None:
+        torch.nn.utils.clip_grads_with_norm_(parameters, largest, norm)
+    return float(norm)
+
+
+def _add_up(accelerator: Accelerator, parameters: Sequence[torch.nn.Parameter]) -> None:
+    """Every process gets the sum of all processes' gradients."""
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    flat: Any = accelerator.reduce(torch.cat([g.flatten() for g in gradients]), "sum")
+    for gradient, added in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        gradient.copy_(added.view_as(gradient))
