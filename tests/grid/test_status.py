@@ -7,19 +7,13 @@ import os
 import time
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from veridical.cli import status as cli_status
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.grid.job import Job, error, mark, place
 from veridical.grid.liveness import sign
 from veridical.grid.status import grids
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-app.command()(cli_status.status)
-app.command("other")(lambda: None)  # with one command alone there would be no verbs
 
 
 def test_status_counts_and_estimates(tmp_path):

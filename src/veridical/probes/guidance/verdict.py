@@ -25,7 +25,6 @@ from typing import Any, Literal
 from veridical.probes.guidance.change import Change, State
 
 Outcome = Literal["changed", "hacked", "mixed", "unmoved", "unclear"]
-WITNESSES = ("occlusion", "integrated_gradients", "deeplift", "decompx_classifier")
 Row = Mapping[str, Any]
 STILL: tuple[State, ...] = ("unchanged", "lowered")
 
