@@ -344,8 +344,6 @@ def build(
     drawn standard normal; [PAD] and [MASK] start at 0, and [MASK] is trained. With `pair=None` the examples
     decide.
     """
-    if not labels:
-        raise InputError("There are no labels; give the names of the classes.")
     texts, pair = _texts(examples, pair)
     tokenizer = build_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, min_count=min_count)
     known = {} if vectors is None else load_vectors(vectors, set(tokenizer.get_vocab()) - set(_SPECIAL.values()))
@@ -361,9 +359,7 @@ def build(
         "pad_token_id": tokenizer.pad_token_id,
         "mask_token_id": tokenizer.mask_token_id,
         "special_token_ids": special_ids(tokenizer),
-        "id2label": dict(enumerate(labels)),
-        "label2id": {label: i for i, label in enumerate(labels)},
-        "problem_type": "multi_label_classification" if multilabel else "single_label_classification",
+        **_classes(labels, multilabel),
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed_of("bilstm", seed))
@@ -383,3 +379,14 @@ def _texts(examples: Sequence[Example], pair: bool | None) -> tuple[list[str], b
     if contexts and pair is False:
         raise InputError(f"{len(contexts)} examples have a context, but pair=False; use pair=True, or drop them.")
     return [example.text for example in examples] + contexts, bool(contexts) if pair is None else pair
+
+
+def _classes(labels: Sequence[str], multilabel: bool) -> dict[str, Any]:
+    """What a configuration says of the classes."""
+    if not labels:
+        raise InputError("There are no labels; give the names of the classes.")
+    return {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: i for i, label in enumerate(labels)},
+        "problem_type": "multi_label_classification" if multilabel else "single_label_classification",
+    }
