@@ -294,7 +294,7 @@ def test_killed_before_any_write_it_goes_on_to_the_same_table(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ratio": 0.0}, "ratio is 0.0; it must be above 0 and at most 1"),
+        ({"ratio": 0.0}, "ratio is 0; it must be above 0 and at most 1"),
         ({"ratio": 1.5}, "ratio is 1.5"),
         ({"extractor": "topp"}, "extractor is 'topp'; allowed: topk, contiguous"),
         ({"seeds": 0}, "seeds is 0"),
