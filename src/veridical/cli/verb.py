@@ -94,10 +94,8 @@ class Verb:
 
     def _values(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         """What was typed, on top of the settings and of the config file, as values of the options."""
-        from veridical.training.config import merge, read_toml
-
-        file = typed.get("config_file")
-        table = merge(read_toml(file) if file else {}, typed.get("settings", ()))
+        file, overrides = typed.get("config_file"), typed.get("settings", ())
+        table = _table(file, overrides) if file or overrides else {}
         values = values_in(self.options, table, f" in {file}" if file else "")
         for option in self.options:
             if option.name in typed:
@@ -119,6 +117,12 @@ class Verb:
         first = next(_paragraphs(self.document), "")
         app.command(self.name, cls=PlainCommand, help="\n\n".join(_shown(self.document)), short_help=first)(callback)
         return typing.cast(TyperCommand, typer.main.get_command(app))
+
+
+def _table(file: Any, overrides: Sequence[str]) -> dict[str, Any]:
+    from veridical.core.settings import merge, read_toml
+
+    return merge(read_toml(file) if file else {}, overrides)
 
 
 class PlainCommand(TyperCommand):
