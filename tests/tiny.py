@@ -23,7 +23,7 @@ from transformers import (
     DistilBertConfig,
     ElectraConfig,
     ModernBertConfig,
-    PreTrainedConfig,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     RobertaConfig,
@@ -107,7 +107,7 @@ def _make(
     return model, tokenizer
 
 
-def _config(family: str, tokenizer: PreTrainedTokenizerFast, pair: bool, settings: dict[str, Any]) -> PreTrainedConfig:
+def _config(family: str, tokenizer: PreTrainedTokenizerFast, pair: bool, settings: dict[str, Any]) -> PretrainedConfig:
     if family == "bilstm":
         from veridical.model.bilstm import BiLSTMConfig, special_ids
 

@@ -23,7 +23,7 @@ from transformers import (
     AutoConfig,
     AutoModelForSequenceClassification,
     AutoTokenizer,
-    PreTrainedConfig,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -36,7 +36,7 @@ from veridical.model.names import WIDTH
 from veridical.model.vectors import load_vectors
 
 
-class BiLSTMConfig(PreTrainedConfig):
+class BiLSTMConfig(PretrainedConfig):
     """Sizes and token ids."""
 
     model_type = "bilstm-attention"

@@ -88,7 +88,7 @@ def _placed(clf: Classifier, device: str | torch.device | None) -> Classifier:
 def _from_files(
     spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int, dropout: float | None = None
 ) -> Classifier:
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedConfig
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PretrainedConfig
 
     typed = read_place(spec)
     source, given = typed.name, typed.options
@@ -99,7 +99,7 @@ def _from_files(
         raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
     where = _folder(source)
     try:
-        kind = PreTrainedConfig.get_config_dict(where)[0].get("model_type")
+        kind = PretrainedConfig.get_config_dict(where)[0].get("model_type")
         if kind in OURS:  # the module registers its model with the Auto classes
             importlib.import_module(OURS[kind])
         config = AutoConfig.from_pretrained(where, trust_remote_code=False)
