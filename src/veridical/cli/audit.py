@@ -272,6 +272,7 @@ def report(
     from veridical.core import store
     from veridical.core.errors import InputError
     from veridical.retraining.roar.page import audit_section
+    from veridical.retraining.roar.record import read_copy, write_copy
 
     for name in ("summary.json", "examples.json"):
         if not (folder / name).exists():
@@ -281,10 +282,8 @@ def report(
         for name in ("summary.json", "time.json", "curves.parquet"):
             if not (roar / name).exists():
                 raise InputError(f"{roar} has no {name}; name a folder that `veridical roar` wrote.")
-        parts = {name: store.read_json(roar / f"{name}.json") for name in ("summary", "time")}
-        store.write_json(folder / "roar.json", parts)
+        write_copy(folder / "roar.json", roar)
     if (folder / "roar.json").exists():
-        parts = store.read_json(folder / "roar.json")
-        store.write_text(folder / RETRAINING, audit_section(parts["summary"], parts["time"]))
+        store.write_text(folder / RETRAINING, audit_section(*read_copy(folder / "roar.json")))
     store.write_text(folder / "report.html", audit_page(summary, examples, retraining_of(folder)))
     typer.echo(str(folder / "report.html"))

@@ -11,7 +11,7 @@ import typer
 from veridical.cli.speech import Json, Number
 
 if TYPE_CHECKING:
-    from veridical.retraining.roar.roar import Cost, Roar
+    from veridical.retraining.roar.roar import Estimate, Roar
 
 
 def roar(
@@ -118,7 +118,7 @@ def roar(
         print_roar(found)
 
 
-def print_cost(cost: Cost) -> None:
+def print_cost(cost: Estimate) -> None:
     """What would be run, by measure."""
     from rich.console import Console
 
@@ -129,7 +129,7 @@ def print_cost(cost: Cost) -> None:
         "", "trainings", "explanations", "of one core", right=("trainings", "explanations", "of one core")
     )
     for row in cost.rows:
-        table.add_row(row["measure"], str(row["trainings"]), str(row["explanations"]), spell(row["seconds"]))
+        table.add_row(row.measure, str(row.trainings), str(row.explanations), spell(row.seconds))
     table.add_row("together", str(cost.trainings), str(cost.explanations), spell(cost.seconds))
     Console(highlight=False).print(table)
 
@@ -141,13 +141,13 @@ def print_roar(found: Roar) -> None:
     from veridical.cli.data import plain_table
 
     console = Console(highlight=False)
-    console.print(f"\n{found.summary['answer']}\n", markup=False)
-    what = f"{found.summary['areas'][0]['what']}, %"  # a mean gap is in points of the score: also of a hundred
+    console.print(f"\n{found.summary.answer}\n", markup=False)
+    what = f"{found.summary.areas[0].what}, %"  # a mean gap is in points of the score: also of a hundred
     table = plain_table("measure", what, "95%", "seeds", "verdict", right=(what, "seeds"))
-    for row in found.summary["areas"]:
-        name = row["measure"] if row["recursive"] else f"{row['measure']}, not recursive"
-        mean = "" if row["mean"] is None else f"{100 * row['mean']:.1f}"
-        interval = "" if row["low"] is None else f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
-        table.add_row(name, mean, interval, str(row["n"]), row["verdict"])
+    for area in found.summary.areas:
+        name = area.measure if area.recursive else f"{area.measure}, not recursive"
+        mean = "" if area.mean is None else f"{100 * area.mean:.1f}"
+        bounds = "" if area.low is None or area.high is None else f"{100 * area.low:.1f} to {100 * area.high:.1f}"
+        table.add_row(name, mean, bounds, str(area.n), area.verdict)
     console.print(table)
     typer.echo(f"\nreport {found.page}")

@@ -7,6 +7,8 @@ says in `older` how a mapping of the schema before becomes one of today; what ha
 
 from __future__ import annotations
 
+import dataclasses
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -28,6 +30,21 @@ class Stored(Protocol):
 
 
 T = TypeVar("T", bound=Stored)
+
+
+class OnceMapping:
+    """For a record that users knew as a mapping before 0.2: a release long, `record["field"]` is its plain form."""
+
+    def __getitem__(self, name: str) -> Any:
+        kind = type(self).__name__
+        if name not in {field.name for field in dataclasses.fields(self)}:  # type: ignore[arg-type]
+            raise KeyError(name)
+        warnings.warn(
+            f"{kind} is a record now: write summary.{name}; summary[{name!r}] goes with version 0.3.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return store.plain(getattr(self, name))
 
 
 def write(path: str | Path, record: Stored) -> None:
