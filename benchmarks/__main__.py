@@ -18,6 +18,7 @@ PARTS = (
     "objectives",
     "regex_guides",
     "roar",
+    "training",
 )
 
 if __name__ == "__main__":

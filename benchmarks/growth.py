@@ -18,7 +18,7 @@ from benchmarks.overhead import METHODS, applying
 from benchmarks.results import machine, markdown, show, write_json, write_text
 from benchmarks.subject import arguments, forward_pass, mean_length, subject, trained
 from benchmarks.timing import clock
-from veridical.audits.audit import QUICK_METHODS, QUICK_METRICS
+from veridical.audits.selection import QUICK_METHODS, QUICK_METRICS
 
 COUNTS = (100, 300, 1000)
 

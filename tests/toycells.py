@@ -14,7 +14,7 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.seed import generator
 from veridical.grid.job import mark
-from veridical.grid.pool import Cell
+from veridical.grid.pool import Job
 
 
 def walk(
@@ -34,12 +34,12 @@ def walk(
     store.write_json(Path(folder) / name / "end.json", value)
 
 
-def grid(folder: Path, *, chains: int = 6, pause: float = 0.0, steps: int = 4, gate: str = "") -> list[Cell]:
+def grid(folder: Path, *, chains: int = 6, pause: float = 0.0, steps: int = 4, gate: str = "") -> list[Job]:
     """Two chains that others wait for, and chains that start where one of them ends."""
     same: dict[str, Any] = {"folder": str(folder), "steps": steps, "pause": pause, "gate": gate}
-    shared = [Cell(f"shared/{i}", "toycells:walk", {**same, "name": f"shared{i}", "seed": i}) for i in range(2)]
+    shared = [Job(f"shared/{i}", "toycells:walk", {**same, "name": f"shared{i}", "seed": i}) for i in range(2)]
     rest = [
-        Cell(
+        Job(
             f"chain/{i}",
             "toycells:walk",
             {**same, "name": f"chain{i}", "seed": i, "start": f"shared{i % 2}"},
@@ -83,7 +83,7 @@ def die(word: str = "farewell") -> None:
 def mark_and_die(folder: str, name: str) -> None:
     """As a worker that is killed between its mark and its answer."""
     note(folder, name)
-    this = Cell(name, "toycells:mark_and_die", {"folder": folder, "name": name})
+    this = Job(name, "toycells:mark_and_die", {"folder": folder, "name": name})
     store.write_json(mark(folder, name), {"hash": this.hash})
     os.kill(os.getpid(), signal.SIGKILL)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.audits.evaluate import Evaluation as Evaluation
     from veridical.audits.evaluate import evaluate as evaluate
     from veridical.core.errors import InputError as InputError
+    from veridical.core.plugins import use as use
     from veridical.core.records import Attribution as Attribution
     from veridical.core.records import Cost as Cost
     from veridical.core.records import Dataset as Dataset
@@ -80,6 +81,7 @@ _HOME = {
     "status": "grid.status",
     "to_attributions": "explanations.alignment",
     "train": "training.train",
+    "use": "core.plugins",
     "write_explanations": "explanations.exchange",
 }
 

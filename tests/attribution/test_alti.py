@@ -21,8 +21,9 @@ from veridical.core.records import Batch, Example
 from veridical.model.classifier import Classifier
 from veridical.model.decompose import contributions
 from veridical.model.decompose.contributions import lengths, normalised, parts, roll
+from veridical.model.decompose.rebuild import layer_steps
 from veridical.model.decompose.trace import trace
-from veridical.model.decompose.wiring import layer_steps, wire
+from veridical.model.decompose.wiring import wire
 from veridical.model.target import Target
 
 GOLDEN = Path(__file__).parent.parent / "golden/decompx_alti"

@@ -12,7 +12,10 @@ import veridical
 from tiny import tiny
 from toy import toy
 from veridical.attribution import methods as all_methods
-from veridical.audits.audit import Corpus, _oracles, supported
+from veridical.audits.corpora import Corpus
+from veridical.audits.oracles import oracles
+from veridical.audits.record import read_examples, read_summary
+from veridical.audits.selection import supported
 from veridical.cli import app as cli
 from veridical.core import store
 from veridical.core.errors import InputError
@@ -50,17 +53,18 @@ def test_everything_is_written_and_says_the_same(made):
     assert {"spec.json", "stamp.json", "scores.parquet", "summary.json", "examples.json", "report.html"} <= {
         path.name for path in folder.iterdir()
     }
-    assert store.read_json(folder / "summary.json") == json.loads(json.dumps(made.summary))
+    assert read_summary(folder) == made.summary
+    assert {text.corpus for text in read_examples(folder).texts} == {"home", "away"}
     assert made.verdict in made.page.read_text() or "12 texts" in made.page.read_text()
     assert (folder / "tables" / "cells.csv").read_text().startswith("corpus,")
-    corpora = {c["name"]: c for c in made.summary["corpora"]}
-    assert corpora["home"]["role"] == "in"
-    assert corpora["away"]["role"] == "ood"
-    assert corpora["home"]["accuracy"] is not None
+    corpora = {c.name: c for c in made.summary.corpora}
+    assert corpora["home"].role == "in"
+    assert corpora["away"].role == "ood"
+    assert corpora["home"].accuracy is not None
 
 
 def test_the_tables_have_every_column_of_every_row_and_unix_lines(made):
-    summary = store.read_json(made.folder / "summary.json")
+    summary = store.plain(made.summary)
     for path in (made.folder / "tables").iterdir():
         content = path.read_bytes()
         assert b"\r" not in content, path.name
@@ -71,9 +75,9 @@ def test_the_tables_have_every_column_of_every_row_and_unix_lines(made):
 
 
 def test_texts_of_the_training_data_are_dropped_and_counted(made):
-    away = next(c for c in made.summary["corpora"] if c["name"] == "away")
-    assert away["dropped"] == 1
-    assert away["texts"] == len(AWAY.splits["test"]) - 1
+    away = next(c for c in made.summary.corpora if c.name == "away")
+    assert away.dropped == 1
+    assert away.texts == len(AWAY.splits["test"]) - 1
 
 
 def test_the_same_call_does_nothing_again_and_another_model_is_refused(clf, made):
@@ -81,7 +85,7 @@ def test_the_same_call_does_nothing_again_and_another_model_is_refused(clf, made
     again = veridical.audit(clf, HOME, ood=[AWAY], out=made.folder, progress=False, **HOW)
     asked = clf.forwards - before
     assert asked < 100  # facts about the corpora only
-    assert again.summary["cells"] == made.summary["cells"]
+    assert again.summary.cells == made.summary.cells
     other = Classifier(*tiny("bert", seed=1), name="tiny")
     with pytest.raises(InputError, match="hash"):
         veridical.audit(other, HOME, ood=[AWAY], out=made.folder, progress=False, **HOW)
@@ -99,16 +103,16 @@ def test_a_method_that_cannot_work_is_left_out_with_its_reason(clf, tmp_path):
         metrics=["sufficiency"],
         progress=False,
     )
-    assert any("rounding noise" in note for note in found.summary["left_out"])
+    assert any("rounding noise" in note for note in found.summary.left_out)
 
 
 def test_a_metric_that_repeats_a_method_has_no_say(clf, tmp_path):
     found = veridical.audit(
         clf, HOME, out=tmp_path, methods=["occlusion", "random"], metrics=["sufficiency", "corr"], progress=False
     )
-    weights = found.summary["verdicts"][0]["weights"]
+    weights = found.summary.verdicts[0].weights
     assert "corr" not in weights
-    assert any("no say" in note for note in found.summary["verdicts"][0]["notes"])
+    assert any("no say" in note for note in found.summary.verdicts[0].notes)
 
 
 def test_raw_sufficiency_is_read_the_other_way_round(clf, tmp_path):
@@ -120,7 +124,7 @@ def test_raw_sufficiency_is_read_the_other_way_round(clf, tmp_path):
         metrics=["sufficiency:raw=true", "comprehensiveness"],
         progress=False,
     )
-    assert {m["name"]: m["better"] for m in found.summary["metrics"]} == {
+    assert {m.name: m.better for m in found.summary.metrics} == {
         "sufficiency:raw=true": "lower",
         "comprehensiveness": "higher",
     }
@@ -137,8 +141,8 @@ def test_planted_data_ranks_the_truth_too(tmp_path):
         metrics=["sufficiency", "truth"],
         progress=False,
     )
-    assert found.summary["truth"]
-    assert "oracle" not in [row["method"] for row in found.summary["ranking"]]
+    assert found.summary.truth
+    assert "oracle" not in [row.method for row in found.summary.ranking]
 
 
 def test_the_verbs(clf, tmp_path):
@@ -195,8 +199,8 @@ def test_oracles_explain_the_class_that_is_asked_for(tmp_path):
     clf = Classifier(*tiny("bert", num_labels=2))
     corpus = Corpus(data.name, "in", data.splits["test"], 0)
     for target in (0, 1):
-        assert {row.target for row in _oracles(clf, corpus, target)} == {target}
-    assert [row.target for row in _oracles(clf, corpus, "gold")][:4] == [e.label for e in corpus.examples]
+        assert {row.target for row in oracles(clf, corpus, target)} == {target}
+    assert [row.target for row in oracles(clf, corpus, "gold")][:4] == [e.label for e in corpus.examples]
 
 
 def test_a_model_and_data_of_other_kinds_are_audited_without_what_does_not_fit(tmp_path):
@@ -205,11 +209,11 @@ def test_a_model_and_data_of_other_kinds_are_audited_without_what_does_not_fit(t
     found = veridical.audit(
         many, data, out=tmp_path / "a", methods="gradient,random", metrics="sufficiency", progress=False
     )
-    assert found.summary["corpora"][0]["accuracy"] is not None
+    assert found.summary.corpora[0].accuracy is not None
     one = Classifier(*tiny("bert", num_labels=2))
     several = toy(12, 4, 6, multilabel=True)
     with pytest.warns(UserWarning, match="several labels"):
         found = veridical.audit(
             one, several, out=tmp_path / "b", methods="gradient,random", metrics="sufficiency", progress=False
         )
-    assert found.summary["corpora"][0]["accuracy"] is None
+    assert found.summary.corpora[0].accuracy is None

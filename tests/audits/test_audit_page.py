@@ -3,283 +3,23 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-import random
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
+from fake_audit import CASES, METHODS, METRICS, SCRIPT, Stored, bare, fake, records
 from hypothesis import given
 from hypothesis import strategies as st
 
 from veridical.audits.page import audit_page
 from veridical.audits.page_examples import as_json, packed
+from veridical.audits.record import ShownScores
+from veridical.core import store
 from veridical.page import render as report
 from veridical.page.plots import linear
 from veridical.page.words import figure, interval, p_value, rank, rank_interval, short_names
-
-SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-METHODS = (
-    *("integrated_gradients", "deeplift", "occlusion", "kernel_shap", "lime", "input_x_gradient"),
-    *("smoothgrad:samples=50:noise=0.15", "gradient", "attention_x_gradient", "rollout", "attention", "random"),
-)
-METRICS: tuple[tuple[str, str, str, tuple[float, float]], ...] = (
-    ("sufficiency", "faithfulness", "higher", (0, 1)),
-    ("comprehensiveness", "faithfulness", "higher", (0, 1)),
-    ("sufficiency:raw=true:by=mask", "faithfulness", "lower", (-1, 1)),
-    ("soft_sufficiency", "faithfulness", "higher", (0, 1)),
-    ("soft_comprehensiveness", "faithfulness", "higher", (0, 1)),
-    ("decision_flip", "faithfulness", "lower", (0, 1)),
-    ("monotonicity", "faithfulness", "higher", (0, 1)),
-    ("corr", "faithfulness", "higher", (-1, 1)),
-    ("loo_tau", "faithfulness", "higher", (-1, 1)),
-    ("auc", "plausibility", "higher", (0, 1)),
-    ("average_precision", "plausibility", "higher", (0, 1)),
-    ("recall_at_k", "plausibility", "higher", (0, 1)),
-    ("token_f1", "plausibility", "higher", (0, 1)),
-    ("iou", "plausibility", "higher", (0, 1)),
-    ("sparsity", "shape", "higher", (0, 1)),
-)
-RATIOS = [0.01, 0.05, 0.1, 0.2, 0.5]
-TEXTS = (
-    "A warm , funny and quietly devastating film that never puts a foot wrong .",
-    "The plot is a mess , the jokes fall flat and I wanted my two hours back .",
-    f"Not bad at all {SCRIPT} & better than its <b>trailer</b> suggests --> <!-- really",
-    "Loved it 😍😍 every minute of it 🎬 , even the ending !",
-    "הסרט הזה היה נפלא ומרגש מאוד , אהבתי כל רגע",
-    "Slow to start , but the second half repays every bit of patience , with two performances for the ages and a "
-    "score that stays with you for days , though it could have lost twenty minutes and nobody would have noticed .",
-)
-
-
-def fake(
-    methods: tuple[str, ...] = METHODS,
-    metrics: tuple[tuple[str, str, str, tuple[float, float]], ...] = METRICS,
-    ood: tuple[str, ...] = ("tweets", "products", "nyt_editorials"),
-    *,
-    texts: int = 32,
-    examples: int = 40,
-    words: int = 0,
-    truth: bool = False,
-    quick: bool = False,
-    enough: bool = True,
-    labels: tuple[str, ...] = ("negative", "positive"),
-    seed: int = 0,
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A summary and examples as an audit stores them, with figures that hang together but mean nothing."""
-    draw = random.Random(seed)
-    ranked, methods = methods, (*methods, *(("oracle", "inverted oracle") if truth else ()))
-    corpora = ["movies", *ood]
-    skill = {name: 1 - k / max(1, len(ranked) - 1) for k, name in enumerate(ranked)} | {
-        "oracle": 1,
-        "inverted oracle": 0,
-    }
-    faithful = [name for name, kind, _, _ in metrics if kind == "faithfulness"]
-    summary: dict[str, Any] = {
-        "title": "minilm on movies",
-        "created": "2026-01-31 12:00 UTC",
-        "veridical": "0.1.0",
-        "settings": {"seed": 0, "target": "predicted", "by": "delete", "level": "token", "ratios": RATIOS},
-        "stamp": {"veridical": "0.1.0", "time": "2026-01-31", "torch": "2.13.0", "seed": 0},
-        "left_out": ["rollout is left out: this model has no attention."] if "rollout" not in methods else [],
-        "quick": quick,
-        "quick_note": "A full run would add eight methods and five metrics, and take about six minutes.",
-        "model": {"name": "runs/movies-minilm", "family": "bert", "labels": list(labels), "kind": "single"},
-        "corpora": [
-            {
-                "name": name,
-                "role": "ood" if k else "in",
-                "texts": texts if not k else texts // 2,
-                "dropped": 3 * k,
-                "cut_texts": k,
-                "cut_tokens": 41 * k,
-                "accuracy": None if k == 3 else round(0.88 - 0.07 * k, 4),
-                "macro_f1": None if k == 3 else round(0.87 - 0.08 * k, 4),
-            }
-            for k, name in enumerate(corpora)
-        ],
-        "methods": [
-            {
-                "name": name,
-                "summary": f"What {name} says of every token, in one sentence.",
-                "signed": _signed(name),
-                "needs": ["attention"] if "attention" in name else [],
-                "seconds": 0.00002 if name == "random" else 0.004 * 10 ** (2.6 * draw.random()),
-                "forward": float(draw.choice([0, 1, 50, 128])),
-                "backward": float(draw.choice([0, 1, 50])),
-            }
-            for name in methods
-        ],
-        "metrics": [
-            {
-                "name": name,
-                "kind": kind,
-                "better": better,
-                "bounds": list(bounds),
-                "summary": f"What {name} measures, in one plain sentence that a reader who is new to it can follow.",
-                "ratios": RATIOS if name in ("sufficiency", "comprehensiveness") else [],
-            }
-            for name, kind, better, bounds in metrics
-        ],
-    }
-    summary["cells"] = [
-        _cell(draw, corpus, method, metric, kind, better, skill[method], n)
-        for corpus, n in ((c["name"], c["texts"]) for c in summary["corpora"])
-        for metric, kind, better, _ in metrics
-        for method in methods
-        if kind != "plausibility" or corpus == "movies"
-    ]
-    summary["diagnosticity"] = [
-        {
-            "corpus": corpus, "metric": metric, "method": method, "control": control, "value": value,
-            "low": value - 0.06, "high": min(1, value + 0.05), "strict": value - ties / 2, "ties_win": value + ties / 2,
-            "tie_rate": ties, "n": texts, "pairs": texts * (1 if method else len(methods)), "p": p,
-            "p_holm": min(1, 9 * p),
-            "curve": [value - ratio / 9 for ratio in RATIOS] if metric in ("sufficiency", "comprehensiveness") else [],
-        }
-        for corpus in corpora for k, metric in enumerate(faithful) for control in ("permutation", "gaussian")
-        for method in ("", *methods)
-        for value, ties, p in [(0.88 - 0.05 * k + draw.uniform(-0.04, 0.04), draw.uniform(0, 0.2), draw.random() ** 5)]
-    ]  # fmt: skip
-    tests = [
-        {
-            "corpus": corpus, "method": method, "a": a, "b": b, "difference": draw.uniform(-0.3, 0.3), "p": p,
-            "p_holm": min(1, 6 * p), "p_rank_sum": draw.random(), "effect": draw.uniform(-1, 1), "n": texts,
-        }
-        for corpus in corpora for method in ("", *ranked) for a, b in itertools.combinations(faithful, 2)
-        for p in [draw.random() ** 5]
-    ]  # fmt: skip
-    summary["metric_tests_by_method"] = [one for one in tests if one["method"]]
-    summary["metric_tests"] = [
-        {name: value for name, value in one.items() if name != "method"} for one in tests if not one["method"]
-    ]
-    summary["comparisons"] = [
-        {
-            "corpus": corpus, "metric": metric, "a": a, "b": b, "difference": draw.uniform(-0.3, 0.3), "p": p,
-            "p_holm": min(1, 9 * p), "effect": draw.uniform(-1, 1), "n": texts, "distinguishable": 9 * p < 0.05,
-        }
-        for corpus in corpora for metric in ("", *(name for name, *_ in metrics))
-        for a, b in itertools.combinations(methods if metric else ranked, 2) for p in [draw.random() ** 6]
-    ]  # fmt: skip
-    summary["ranking"] = []
-    for corpus in corpora:
-        order = sorted(ranked, key=lambda name: -skill[name] + draw.uniform(-0.2, 0.2) * (corpus != "movies"))
-        for k, method in enumerate(order):
-            mean = 1 + 0.07 * len(ranked) + 0.85 * k if len(ranked) > 1 else 1.0
-            summary["ranking"].append(
-                {
-                    "corpus": corpus, "method": method, "place": k + 1, "mean_rank": mean, "low": max(1, mean - 0.7),
-                    "high": min(len(ranked), mean + 0.8), "group": 1 + k // 3,
-                    "better_than_random": None if method == "random" else k < 9,
-                    "beats_control": None if method == "random" else k < 8,
-                    "p_control": None if method == "random" else min(1, 0.00003 * 3**k), "n": texts,
-                }
-            )  # fmt: skip
-    believe, tied, avoid = list(ranked[:1]), list(ranked[1:3]), list(ranked[-3:-1])
-    summary["verdicts"] = [
-        {
-            "corpus": corpus,
-            "believe": believe if enough else [],
-            "tied": tied if enough else [],
-            "undecided": list(ranked[3:5]) if enough else [],
-            "avoid": avoid if enough else [],
-            "weights": {name: 0.0 if name == "corr" else 0.91 - 0.1 * k for k, name in enumerate(faithful)},
-            "texts": texts if corpus == "movies" else texts // 2,
-            "enough": enough,
-            "sentence": f"For this model on {corpus} believe {methods[0]}; {' and '.join(tied) or 'no other'} cannot "
-            f"be told apart from it; do not use {' or '.join(avoid) or 'anything else'}."
-            if enough
-            else f"{texts} texts are too few to say which explanation of this model to believe on {corpus}.",
-            "notes": ["Two of nine metrics disagree with the ranking: corr and monotonicity."],
-        }
-        for corpus in corpora
-    ]
-    summary["agreement"] = [
-        {"corpus": corpus, "a": a, "b": b, "tau": draw.uniform(-0.3, 0.9), "jaccard": draw.random(), "n": texts}
-        for corpus in corpora
-        for a, b in itertools.combinations(methods, 2)
-    ]
-    shares = [k / 10 for k in range(11)]
-    summary["sparsity"] = [
-        {"corpus": corpus, "method": name, "shares": shares, "mass": [share ** (0.2 + 0.7 * power) for share in shares]}
-        for corpus in corpora
-        for name in methods
-        for power in [draw.random()]
-    ]
-    summary["truth"] = None
-    if truth:
-        order = ["oracle", *(name for name in ranked if name != "random"), "random", "inverted oracle"]
-        summary["truth"] = [
-            {
-                "corpus": "movies",
-                "metric": metric,
-                "order": order,
-                "values": [0.95 - 0.9 * k / len(order) for k in range(len(order))],
-                "margin_oracle_random": 0.812,
-                "margin_random_inverted": 0.067,
-                "p_oracle_random": 0.0000021,
-                "p_random_inverted": 0.031,
-                "holds": metric != "corr",
-            }
-            for metric in faithful
-        ]
-    found = [_example(draw, k, corpora, methods, list(labels), words) for k in range(examples)]
-    return summary, found
-
-
-def _cell(
-    draw: random.Random, corpus: str, method: str, metric: str, kind: str, better: str, skill: float, n: int
-) -> dict[str, Any]:
-    gone = metric == "corr" and method == "attention"
-    good = (skill if kind != "plausibility" else draw.random()) * 0.6 + 0.2 + draw.uniform(-0.08, 0.08)
-    mean = good if better == "higher" else 1 - good
-    curve = [mean * (0.4 + share) for share in RATIOS] if metric in ("sufficiency", "comprehensiveness") else []
-    curve = [None if method == "rollout" and k == 0 else value for k, value in enumerate(curve)]
-    undefined = n if gone else 3 if metric in ("corr", "sufficiency") else 0
-    return {
-        "corpus": corpus, "method": method, "metric": metric, "n": n - undefined, "undefined": undefined,
-        "mean": None if gone else mean, "low": None if gone or n < 5 else mean - 0.05,
-        "high": None if gone or n < 5 else mean + 0.06, "sampling_error": 0.0123 if "soft" in metric else None,
-        "curve": curve, "curve_low": [None if v is None else v - 0.04 for v in curve],
-        "curve_high": [None if v is None else v + 0.05 for v in curve],
-    }  # fmt: skip
-
-
-def _score(draw: random.Random, method: str) -> float:
-    score = draw.gauss(0.2, 1) * 10 ** draw.uniform(-3, 0)
-    return score if _signed(method) else abs(score)
-
-
-def _signed(method: str) -> bool:
-    return method.split(":")[0] not in ("gradient", "attention", "rollout", "smoothgrad", "random")
-
-
-def _example(
-    draw: random.Random, k: int, corpora: list[str], methods: tuple[str, ...], labels: list[str], words: int
-) -> dict[str, Any]:
-    text = TEXTS[k % len(TEXTS)] if not words else " ".join(draw.choice(TEXTS[1].split()) for _ in range(words))
-    tokens = [list(match.span()) for match in re.finditer(r"\w{1,6}|[^\w\s]", text)]
-    p = draw.uniform(0.5, 1)
-    predicted, label = draw.randrange(len(labels)), draw.randrange(len(labels))
-    rest = (1 - p) / max(1, len(labels) - 1)
-    return {
-        "corpus": corpora[k % len(corpora)],
-        "id": f"text-{k}",
-        "text": text,
-        "context": "Is it <i>good</i>?" if k % 7 == 3 else None,
-        "label": None if k % 11 == 5 else labels[label],
-        "predicted": labels[predicted],
-        "probabilities": [p if c == predicted else rest for c in range(len(labels))],
-        "right": None if k % 11 == 5 else predicted == label,
-        "rationale": [[0, 15]] if k % 2 == 0 else [],
-        "tokens": tokens,
-        "explanations": {
-            name: {"target": labels[predicted], "scores": [_score(draw, name) for _ in tokens]} for name in methods
-        },
-        "disagreement": draw.random(),
-    }
-
 
 # -- reading a page -----------------------------------------------------------------------------------------
 
@@ -356,37 +96,19 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def stored() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def kept() -> Stored:
     return fake(truth=True)
 
 
 @pytest.fixture(scope="module")
-def page(stored) -> str:
-    return audit_page(*stored)
-
-
-def bare(**changes: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A summary of one method with tables left empty."""
-    summary, examples = fake(("gradient",), METRICS[:1], (), texts=3, examples=1)
-    return {**summary, **changes}, examples
+def page(kept) -> str:
+    return audit_page(*kept)
 
 
 # -- tests --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "given_",
-    [
-        fake(truth=True),
-        fake(quick=True, enough=False, ood=("tweets",)),
-        fake(("gradient",), METRICS[:1], (), texts=1, examples=0),
-        fake(("gradient", "random"), METRICS[9:10], (), texts=3, examples=1, labels=("a",)),
-        bare(ranking=[], verdicts=[], diagnosticity=[], comparisons=[], agreement=[], sparsity=[], cells=[]),
-        bare(metrics=[], cells=[], diagnosticity=[], ranking=[]),
-        fake(labels=(SCRIPT, *(f"class {k}" for k in range(11)))),
-    ],
-    ids=["full", "quick", "tiny", "plausibility", "empty", "no metric", "many labels"],
-)
+@pytest.mark.parametrize("given_", CASES.values(), ids=CASES)
 def test_a_page_is_whole(given_):
     summary, examples = given_
     page = audit_page(summary, examples)
@@ -400,7 +122,7 @@ def test_a_page_is_whole(given_):
     levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    assert len(json.loads(read.data)["examples"]) == len(examples)
+    assert len(json.loads(read.data)["examples"]) == len(examples.texts)
     shown = page.split('<script type="application/json"')[0]
     assert not re.search(r"\b(NaN|nan|None|inf)\b", shown)
 
@@ -411,15 +133,16 @@ def test_nothing_comes_from_outside(page):
 
 
 def test_all_text_is_escaped():
-    summary, examples = fake(("gradient", f"lime:{SCRIPT}"), labels=(SCRIPT, "fine"))
+    summary, examples = (store.plain(each) for each in fake(("gradient", f"lime:{SCRIPT}"), labels=(SCRIPT, "fine")))
     hostile = json.loads(json.dumps(summary).replace("movies", json.dumps(f"movies{SCRIPT}")[1:-1]))
-    for one in (*hostile["methods"], *hostile["metrics"]):
-        one["summary"] = SCRIPT
-    hostile |= {"title": SCRIPT, "created": SCRIPT, "quick": True, "quick_note": SCRIPT, "settings": {SCRIPT: SCRIPT}}
+    for described in (*hostile["methods"], *hostile["metrics"]):
+        described["summary"] = SCRIPT
+    hostile |= {"title": SCRIPT, "created": SCRIPT, "quick": True, "quick_note": SCRIPT, "stamp": {SCRIPT: SCRIPT}}
+    hostile["settings"]["target"] = SCRIPT
     hostile["verdicts"][0] |= {"sentence": SCRIPT, "notes": [SCRIPT]}
-    for one in examples:
-        one["corpus"] = one["corpus"].replace("movies", f"movies{SCRIPT}")
-    page = audit_page(hostile, examples)
+    for text in examples["texts"]:
+        text["corpus"] = text["corpus"].replace("movies", f"movies{SCRIPT}")
+    page = audit_page(*records(hostile, examples["texts"]))
     assert len(Reader(page).all("script")) == 2
     assert not Reader(page).all("img")
     assert "<script>alert" not in page
@@ -433,66 +156,64 @@ def test_embedded_json_gives_any_text_back(text):
     assert json.loads(written.encode("utf-8")) == [text]
 
 
-def test_every_number_stands_in_a_table(stored, page):
-    summary, _ = stored
+def test_every_number_stands_in_a_table(kept, page):
+    summary, _ = kept
     rows = Reader(page).rows()
-    names = short_names([one["name"] for one in summary["methods"]])
+    names = short_names([one.name for one in summary.methods])
     wanted: list[tuple[str, ...]] = []
-    for c in summary["cells"]:
-        words = (figure(c["mean"]), interval(c["low"], c["high"]), figure(c["sampling_error"]))
-        wanted.append((c["metric"], c["method"], *words, str(c["n"]), str(c["undefined"])))
-        if c["curve"]:
-            ends = zip(c["curve"], c["curve_low"], c["curve_high"], strict=True)
-            wanted.append((c["method"], *(f"{figure(v)}{interval(low, high)}" for v, low, high in ends)))
-    for d in summary["diagnosticity"]:
-        own, ties = (figure(d["value"]), interval(d["low"], d["high"])), (figure(d["strict"]), figure(d["ties_win"]))
-        rest = (figure(d["tie_rate"]), p_value(d["p_holm"]))
-        by_ratio = " ".join(figure(value) for value in d["curve"])
-        who = (d["metric"], d["method"] or "all together", d["control"])
-        wanted.append((*who, *own, *ties, *rest, figure(d["pairs"]), by_ratio))
-        if not d["method"]:
-            first = d["control"] == "permutation"
-            weight = next(v for v in summary["verdicts"] if v["corpus"] == d["corpus"])["weights"][d["metric"]]
-            sign = f"{'●' if first else '○'} {d['control']}"
-            wanted.append((d["metric"], "", sign, *own, *rest, f"{weight:.2f}" if first else ""))
-    by_method = [one for one in summary["metric_tests_by_method"] if one["corpus"] == "movies"]
-    for t in (*summary["metric_tests"], *by_method):
-        words = (figure(t["difference"]), figure(t["effect"]), p_value(t["p"]), p_value(t["p_holm"]))
-        who = (t["method"],) if "method" in t else ()
-        wanted.append((*who, t["a"], t["b"], *words, p_value(t["p_rank_sum"]), figure(t["n"])))
-    for c in summary["comparisons"]:
-        words = (figure(c["difference"]), figure(c["effect"]), p_value(c["p"]), p_value(c["p_holm"]), str(c["n"]))
-        if c["corpus"] == "movies" or not c["metric"]:
-            wanted.append((c["a"], c["b"], *words, "yes" if c["distinguishable"] else "no"))
-    for one in summary["agreement"]:
-        wanted.append((one["a"], one["b"], figure(one["tau"]), figure(one["jaccard"]), figure(one["n"])))
-    for one in summary["sparsity"]:
-        wanted.append((one["method"], *(figure(mass) for mass in one["mass"])))
-    for r in summary["ranking"]:
-        words = (rank(r["mean_rank"]), rank_interval(r["low"], r["high"]), str(r["group"]))
+    for c in summary.cells:
+        words = (figure(c.mean), interval(c.low, c.high), figure(c.sampling_error))
+        wanted.append((c.metric, c.method, *words, str(c.n), str(c.undefined)))
+        if c.curve:
+            ends = zip(c.curve, c.curve_low, c.curve_high, strict=True)
+            wanted.append((c.method, *(f"{figure(v)}{interval(low, high)}" for v, low, high in ends)))
+    for d in summary.diagnosticity:
+        own, ties = (figure(d.value), interval(d.low, d.high)), (figure(d.strict), figure(d.ties_win))
+        rest = (figure(d.tie_rate), p_value(d.p_holm))
+        by_ratio = " ".join(figure(value) for value in d.curve)
+        who = (d.metric, d.method or "all together", d.control)
+        wanted.append((*who, *own, *ties, *rest, figure(d.pairs), by_ratio))
+        if not d.method:
+            first = d.control == "permutation"
+            weight = next(v for v in summary.verdicts if v.corpus == d.corpus).weights[d.metric]
+            sign = f"{'●' if first else '○'} {d.control}"
+            wanted.append((d.metric, "", sign, *own, *rest, f"{weight:.2f}" if first else ""))
+    by_method = [one for one in summary.metric_tests_by_method if one.corpus == "movies"]
+    for t in (*summary.metric_tests, *by_method):
+        words = (figure(t.difference), figure(t.effect), p_value(t.p), p_value(t.p_holm))
+        who = (t.method,) if t.method else ()
+        wanted.append((*who, t.a, t.b, *words, p_value(t.p_rank_sum), figure(t.n)))
+    for c in summary.comparisons:
+        words = (figure(c.difference), figure(c.effect), p_value(c.p), p_value(c.p_holm), str(c.n))
+        if c.corpus == "movies" or not c.metric:
+            wanted.append((c.a, c.b, *words, "yes" if c.distinguishable else "no"))
+    for one in summary.agreement:
+        wanted.append((one.a, one.b, figure(one.tau), figure(one.jaccard), figure(one.n)))
+    for one in summary.sparsity:
+        wanted.append((one.method, *(figure(mass) for mass in one.mass)))
+    for r in summary.ranking:
+        words = (rank(r.mean_rank), rank_interval(r.low, r.high), str(r.group))
         answers = {True: "✓ yes", False: "✗ not shown", None: "not asked"}
-        control = f" p {p_value(r['p_control'])}" if r["p_control"] is not None else ""
-        beats = (answers[r["better_than_random"]], answers[r["beats_control"]] + control)
-        wanted.append((str(r["place"]), r["method"], "", *words, *beats))
-    for t in summary["truth"]:
-        labels = {one["name"]: name for one, name in zip(summary["methods"], names, strict=True)}
-        wanted += [
-            (labels.get(name, name), "", figure(value)) for name, value in zip(t["order"], t["values"], strict=True)
-        ]
+        control = f" p {p_value(r.p_control)}" if r.p_control is not None else ""
+        beats = (answers[r.better_than_random], answers[r.beats_control] + control)
+        wanted.append((str(r.place), r.method, "", *words, *beats))
+    for t in summary.truth:
+        labels = {one.name: name for one, name in zip(summary.methods, names, strict=True)}
+        wanted += [(labels.get(name, name), "", figure(value)) for name, value in zip(t.order, t.values, strict=True)]
     missing = [row for row in wanted if row not in rows]
     assert not missing, f"{len(missing)} of {len(wanted)} rows are missing, such as {missing[0]}"
-    for c in summary["corpora"]:
-        assert any(row[0] == c["name"] and figure(c["macro_f1"]) in row and figure(c["texts"]) in row for row in rows)
+    for c in summary.corpora:
+        assert any(row[0] == c.name and figure(c.macro_f1) in row and figure(c.texts) in row for row in rows)
 
 
-def test_what_is_missing_is_said(stored, page):
-    assert any(one["mean"] is None for one in stored[0]["cells"])
+def test_what_is_missing_is_said(kept, page):
+    assert any(one.mean is None for one in kept[0].cells)
     assert ("attention", "", "undefined") in Reader(page).rows()  # the row of a dot panel
     assert "42 of 448 values undefined" in page
 
 
-def test_the_answer_comes_first(stored, page):
-    sentence = stored[0]["verdicts"][0]["sentence"]
+def test_the_answer_comes_first(kept, page):
+    sentence = kept[0].verdicts[0].sentence
     assert page.index(sentence) < page.index("<table")
     assert "Rests on <strong>32 texts</strong>" in page
     assert "Not enough to go on" not in page
@@ -508,14 +229,14 @@ def test_likeness_to_people_stands_apart_and_is_said_to_be_missing(page):
 
 
 def test_sections_without_data_are_left_out():
-    without = audit_page(*bare(sparsity=[], truth=None))
+    without = audit_page(*bare("sparsity"))
     assert 'id="truth"' not in without
     assert 'id="sparsity"' not in without
     assert 'id="truth"' in audit_page(*fake(truth=True))
 
 
-def test_the_page_is_a_pure_function(stored):
-    summary, examples = stored
+def test_the_page_is_a_pure_function(kept):
+    summary, examples = kept
     before = copy.deepcopy((summary, examples))
     assert audit_page(summary, examples) == audit_page(summary, examples)
     assert (summary, examples) == before
@@ -536,18 +257,19 @@ def test_the_page_stays_light():
 
 
 def test_tokens_of_one_character_are_one_unit():
-    example = fake(("lime",), METRICS[:1], (), examples=1)[1][0]
-    example |= {"text": "a 😍b", "tokens": [[0, 1], [1, 1], [2, 3], [2, 3], [3, 4], [4, 4]]}
-    example["explanations"] = {"lime": {"target": "positive", "scores": [0.1, 0.2, 0.3, 0.4, -0.5, 0.05]}}
-    found = packed(example, {"lime": 0}, {"movies": 0}, ["negative", "positive"])
-    assert found["units"] == [0, 1, 2, 3, 3, 4]
-    assert found["explanations"] == [[0, "positive", -4, [1000, 9000, -4500]]]
+    example = fake(("lime",), METRICS[:1], (), examples=1)[1].texts[0]
+    tokens = ((0, 1), (1, 1), (2, 3), (2, 3), (3, 4), (4, 4))
+    scores = ShownScores("positive", (0.1, 0.2, 0.3, 0.4, -0.5, 0.05))
+    example = replace(example, text="a 😍b", tokens=tokens, explanations={"lime": scores})
+    text = packed(example, {"lime": 0}, {"movies": 0}, ["negative", "positive"])
+    assert text.units == [0, 1, 2, 3, 3, 4]
+    assert text.explanations == [(0, "positive", -4, [1000, 9000, -4500])]
 
 
 def test_an_explanation_of_nothing_is_packed_too():
-    example = fake(("lime",), METRICS[:1], (), examples=1)[1][0]
-    example |= {"text": "  ", "tokens": [], "explanations": {"lime": {"target": "positive", "scores": []}}}
-    assert packed(example, {"lime": 0}, {"movies": 0}, ["a"])["explanations"] == [[0, "positive", 0, []]]
+    example = fake(("lime",), METRICS[:1], (), examples=1)[1].texts[0]
+    example = replace(example, text="  ", tokens=(), explanations={"lime": ShownScores("positive", ())})
+    assert packed(example, {"lime": 0}, {"movies": 0}, ["a"]).explanations == [(0, "positive", 0, [])]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_audit_page import METRICS, SCRIPT, TEXTS, fake
+from fake_audit import METRICS, SCRIPT, TEXTS, Stored, fake
 
 from veridical.audits.page import audit_page
 
@@ -27,14 +27,14 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def stored() -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def kept() -> Stored:
     return fake()
 
 
 @pytest.fixture(scope="module")
-def page(stored, tmp_path_factory) -> Path:
+def page(kept, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("audit") / "report.html"
-    path.write_text(audit_page(*stored), encoding="utf-8")
+    path.write_text(audit_page(*kept), encoding="utf-8")
     return path
 
 
@@ -87,7 +87,7 @@ def seen(done: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(unescape(found[1]))
 
 
-def test_the_page_opens_without_a_complaint(browse, page, stored):
+def test_the_page_opens_without_a_complaint(browse, page, kept):
     done = browse(page, "--dump-dom")
     assert complaints(done) == []
     assert texts(card(done)) == [TEXTS[0]] * 12
@@ -138,28 +138,28 @@ def test_the_share_of_tokens_shown(browse, page, share, least, most):
     assert texts(shown) == [TEXTS[0]] * 12
 
 
-def test_the_top_token_is_the_one_with_the_highest_score(browse, page, stored):
+def test_the_top_token_is_the_one_with_the_highest_score(browse, page, kept):
     shown = card(browse(page, "--dump-dom", state="#text=1&share=1"))
-    example = stored[1][0]
-    for method, copy in zip(example["explanations"], re.findall(r'<p class="words".*?</p>', shown), strict=True):
-        scores = example["explanations"][method]["scores"]
-        start, end = example["tokens"][scores.index(max(scores))]
+    example = kept[1].texts[0]
+    for method, copy in zip(example.explanations, re.findall(r'<p class="words".*?</p>', shown), strict=True):
+        scores = example.explanations[method].scores
+        start, end = example.tokens[scores.index(max(scores))]
         marked = [unescape(re.sub(r"<[^>]+>", "", one)) for one in re.findall(r"<mark.*?</mark>", copy)]
-        assert "".join(marked) == example["text"][start:end]  # a rationale's end may cut it in two
+        assert "".join(marked) == example.text[start:end]  # a rationale's end may cut it in two
 
 
 @pytest.mark.parametrize(("show", "right"), [("right", True), ("wrong", False)])
-def test_filters(browse, page, stored, show, right):
-    kept = [one for one in stored[1] if one["right"] is right and one["corpus"] == "tweets"]
+def test_filters(browse, page, kept, show, right):
+    wanted = [text for text in kept[1].texts if text.right is right and text.corpus == "tweets"]
     done = browse(page, "--dump-dom", state=f"#text=1&show={show}&corpus=1")
-    assert kept
-    assert f">1 of {len(kept)}<" in done.stdout
-    assert f">{kept[0]['id']}<" in card(done)
+    assert wanted
+    assert f">1 of {len(wanted)}<" in done.stdout
+    assert f">{wanted[0].id}<" in card(done)
 
 
-def test_the_most_disagreeing_come_first(browse, page, stored):
-    first = max(stored[1], key=lambda one: one["disagreement"])
-    assert f">{first['id']}<" in card(browse(page, "--dump-dom", state="#text=1&show=disagreeing"))
+def test_the_most_disagreeing_come_first(browse, page, kept):
+    first = max(kept[1].texts, key=lambda text: text.disagreement)
+    assert f">{first.id}<" in card(browse(page, "--dump-dom", state="#text=1&show=disagreeing"))
 
 
 def test_a_reader_s_path_through_the_texts(browse, page, tmp_path):

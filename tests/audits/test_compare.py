@@ -7,15 +7,18 @@ import io
 
 import numpy as np
 import pytest
+from audit_facts import a_corpus, a_method, a_metric, facts, settings
 from scipy import stats
 
 from veridical.audits.compare import compare, model_name, to_csv, to_latex, to_text
-from veridical.core import store
+from veridical.audits.ranking import Standing
+from veridical.audits.record import ModelFacts
+from veridical.core import store, stored
 from veridical.core.errors import InputError
 from veridical.core.seed import generator
 
 
-def run(folder, model, *, shift=0.0, texts=30, settings=None, seed=0, undefined=0):
+def run(folder, model, *, shift=0.0, texts=30, seed=0, undefined=0, **changes):
     """A folder such as an audit writes, with one faithfulness metric and one agreement."""
     draw = generator("run", model, seed)
     rows = []
@@ -27,18 +30,15 @@ def run(folder, model, *, shift=0.0, texts=30, settings=None, seed=0, undefined=
         rows.append(("home", f"t{text}", "integrated_gradients ~ random", "", "agreement", 0.1))
     names = ("corpus", "example", "method", "control", "metric", "value")
     store.write_parquet(folder / "scores.parquet", dict(zip(names, zip(*rows, strict=True), strict=True)))
-    summary = {
-        "model": {"name": model},
-        "settings": {"by": "delete", "seed": seed, **(settings or {})},
-        "corpora": [{"name": "home", "role": "in", "macro_f1": 0.8 + shift, "accuracy": None}],
-        "methods": [{"name": "integrated_gradients"}, {"name": "random"}],
-        "metrics": [
-            {"name": "sufficiency", "kind": "faithfulness", "better": "higher"},
-            {"name": "agreement", "kind": "agreement", "better": "higher"},
-        ],
-        "ranking": [{"corpus": "home", "method": "integrated_gradients", "mean_rank": 1.2}],
-    }
-    store.write_json(folder / "summary.json", summary)
+    summary = facts(
+        [a_corpus("home", texts=texts, macro_f1=0.8 + shift)],
+        [a_metric("sufficiency"), a_metric("agreement", "agreement")],
+        model=ModelFacts(model, "bert", ("negative", "positive"), "single"),
+        settings=settings(seed=seed, **changes),
+        methods=(a_method("integrated_gradients"), a_method("random")),
+        ranking=(Standing("home", "integrated_gradients", 1, 1.2, None, None, 1, True, True, 0.01, texts),),
+    )
+    stored.write(folder / "summary.json", summary)
     return folder
 
 
@@ -116,7 +116,7 @@ def test_single_runs_are_compared_over_texts(tmp_path):
 
 def test_what_does_not_compare_is_noted(tmp_path):
     first = run(tmp_path / "a", "a")
-    other = run(tmp_path / "b", "b", texts=20, settings={"by": "mask"}, seed=4)
+    other = run(tmp_path / "b", "b", texts=20, by="mask", seed=4)
     notes = compare([first, other]).notes
     assert notes == (
         "by is 'delete' in a and 'mask' in b: their figures may not compare.",

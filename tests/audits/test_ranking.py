@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veridical.audits.diagnosticity import diagnosticity_rows, outcomes
-from veridical.audits.ranking import compare_all, rank, text_ranks, verdict
+from veridical.audits.ranking import compare_all, rank, text_ranks
+from veridical.audits.verdict import verdict
 from veridical.core.seed import generator
 from veridical.core.statistics import fewest
 
@@ -31,7 +32,7 @@ def audit(draw, strength, texts):
     pooled = [name != "random" for name in names]
     none = [np.zeros((len(names), texts, 0))] * 3
     rows = diagnosticity_rows(outcomes(real, control), none, names, METRICS, pooled)
-    weights = [row["weight"] for row in rows if not row["method"]]
+    weights = [row.weight for row in rows if not row.method]
     return verdict(rank(real, names, METRICS, ["higher"] * 3, weights, control))
 
 

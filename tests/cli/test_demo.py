@@ -19,8 +19,8 @@ def run(out, **how):
 def test_it_writes_a_report_and_a_model(tmp_path):
     made = run(tmp_path)
     assert "<!doctype html>" in made.audit.page.read_text()[:200].lower()
-    assert [m["name"] for m in made.audit.summary["methods"]][:3] == ["attention", "occlusion", "random"]
-    assert not made.audit.summary["verdicts"][0]["believe"]  # three texts carry no verdict
+    assert [m.name for m in made.audit.summary.methods][:3] == ["attention", "occlusion", "random"]
+    assert not made.audit.summary.verdicts[0].believe  # three texts carry no verdict
     assert (made.run.folder / "model" / "model.safetensors").exists()
     assert tmp_path in made.run.folder.parents
 
@@ -33,7 +33,7 @@ def test_a_second_run_does_nothing_again(tmp_path):
     second = run(tmp_path)
     assert [path.stat().st_mtime_ns for path in (weights, *parts)] == written
     assert second.run == first.run
-    assert second.audit.summary["cells"] == first.audit.summary["cells"]
+    assert second.audit.summary.cells == first.audit.summary.cells
 
 
 def test_the_command_prints_the_verdict_and_the_paths(tmp_path, monkeypatch):

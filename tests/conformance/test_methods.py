@@ -205,9 +205,9 @@ def test_an_audit_leaves_out_what_is_refused_and_says_why(tmp_path):
         metrics=["sufficiency"],
         progress=False,
     )
-    assert {cell["method"] for cell in found.summary["cells"]} >= {"attention", "random"}
-    assert not {cell["method"] for cell in found.summary["cells"]} & set(refused)
-    (note,) = found.summary["left_out"]  # one reason, said once
+    assert {cell.method for cell in found.summary.cells} >= {"attention", "random"}
+    assert not {cell.method for cell in found.summary.cells} & set(refused)
+    (note,) = found.summary.left_out  # one reason, said once
     assert note.startswith(", ".join(refused) + " are left out: ")
     assert "no wiring for models of type 'bilstm-attention'" in note
 

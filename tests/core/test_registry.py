@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Literal
 
 import pytest
 
 from veridical.attribution import methods
 from veridical.core.errors import InputError
-from veridical.core.registry import read, resolve
+from veridical.core.registry import resolve
+from veridical.core.spec import INSIDE, Spec
+from veridical.core.values import read
 
 
 def sample(
@@ -58,15 +62,33 @@ def test_a_spec_gives_back_itself():
     assert [c.label for c in methods.choose_all("attention, random:seed=3,")] == ["attention", "random:seed=3"]
 
 
+def test_a_spec_that_is_read_already_is_chosen_too():
+    inside = Spec.read("integrated_gradients/steps=20", INSIDE)
+    assert methods.choose(inside).spec == inside
+    assert methods.choose(inside, rule="right").label == "integrated_gradients:steps=20:rule=right"
+
+
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(InputError, match="Did you mean 'integrated_gradients'"):
         methods.choose("integrated_gradient")
     with pytest.raises(InputError, match="takes no options"):
         methods.choose("attention:heads=3")
-    with pytest.raises(InputError, match="is not option=value"):
+    with pytest.raises(InputError, match="'seed' in 'random:seed' is not option=value"):
         methods.choose("random:seed")
+    with pytest.raises(InputError, match="'seed' of attribution method 'random' is '3:4'; it must be a number"):
+        methods.choose("random:seed=3:4")
 
 
 def test_an_annotation_that_no_option_can_have_is_a_programming_error():
     with pytest.raises(TypeError):
         read("x", dict, "it")
+
+
+def test_a_method_is_found_in_the_file_of_its_name_without_reading_the_others():
+    code = (
+        "import sys; from veridical.attribution import methods; assert methods['gradient'].name == 'gradient'; "
+        "assert 'veridical.attribution.alti' not in sys.modules; assert 'gradiend' not in methods; "
+        "assert 'veridical.attribution.alti' in sys.modules"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr

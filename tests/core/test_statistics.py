@@ -213,27 +213,31 @@ def test_needed_is_about_what_reaches_the_power_asked_for():
 # -- diagnosticity ------------------------------------------------------------------------------------------
 
 
+def diagnosed(real: np.ndarray, control: np.ndarray, better: d.Better = "higher") -> list[d.Diagnosticity]:
+    """One metric of one method: a row for it, and one for all methods together, which is the same."""
+    outcome = d.outcomes(real, control, better)[None, None]
+    return d.diagnosticity_rows(outcome, [np.zeros((1, len(real), 0))], ["method"], ["metric"], [True])
+
+
 def test_golden_diagnosticity():
     given, expected = (GOLDEN["diagnosticity_with_ties"][key] for key in ("inputs", "expected"))
     real, control = np.array(given["score_of_attribution"]), np.array(given["score_of_random"])
     outcome = d.outcomes(real, control)
     assert [(outcome == x).sum() for x in (1, 0, -1)] == [expected[key] for key in ("wins", "ties", "losses")]
-    found = d.diagnosticity(real, control)
-    assert found.value == pytest.approx(expected["ties_count_half"], abs=1e-9)
-    assert found.strict == pytest.approx(expected["strict"], abs=1e-9)
-    assert found.ties_win == pytest.approx(expected["ties_count_as_win"], abs=1e-9)
-    assert found.tie_rate == pytest.approx(expected["tie_rate"], abs=1e-9)
-    assert d.diagnosticity(real, control, ties="strict").value == found.strict
-    assert d.diagnosticity(real, control, ties="win").value == found.ties_win
-    lower = d.diagnosticity(real, control, "lower")
-    assert lower.strict == pytest.approx(expected["lower_is_better"]["strict"], abs=1e-9)
-    assert lower.value == pytest.approx(expected["lower_is_better"]["ties_count_half"], abs=1e-9)
+    for row in diagnosed(real, control):
+        assert row.value == pytest.approx(expected["ties_count_half"], abs=1e-9)
+        assert row.strict == pytest.approx(expected["strict"], abs=1e-9)
+        assert row.ties_win == pytest.approx(expected["ties_count_as_win"], abs=1e-9)
+        assert row.tie_rate == pytest.approx(expected["tie_rate"], abs=1e-9)
+    for row in diagnosed(real, control, "lower"):
+        assert row.strict == pytest.approx(expected["lower_is_better"]["strict"], abs=1e-9)
+        assert row.value == pytest.approx(expected["lower_is_better"]["ties_count_half"], abs=1e-9)
 
 
 def test_a_pair_needs_both_scores_and_noise_is_a_tie():
-    found = d.diagnosticity(np.array([0.5, np.nan, 0.5, 0.5]), np.array([0.1, 0.1, np.nan, 0.5 + 1e-8]))
-    assert (found.n, found.value, found.tie_rate) == (2, 0.75, 0.5)
-    assert d.diagnosticity(np.array([np.nan]), np.array([1.0])).value is None
+    row, _ = diagnosed(np.array([0.5, np.nan, 0.5, 0.5]), np.array([0.1, 0.1, np.nan, 0.5 + 1e-8]))
+    assert (row.n, row.pairs, row.value, row.tie_rate) == (2, 2, 0.75, 0.5)
+    assert diagnosed(np.array([np.nan]), np.array([1.0])) == []
 
 
 def test_rows_per_method_and_over_them():
@@ -245,30 +249,30 @@ def test_rows_per_method_and_over_them():
     outcome = d.outcomes(real, control)
     curves = [np.stack([outcome[:, 0], -outcome[:, 0]], -1), np.zeros((3, 40, 0))]
     rows = d.diagnosticity_rows(outcome, curves, ["a", "b", "random"], ["good", "blind"], [True, True, False])
-    by = {(r["metric"], r["method"]): r for r in rows}
+    by = {(r.metric, r.method): r for r in rows}
     assert len(by) == len(rows) == 8
-    assert by["good", "a"]["value"] == 1.0
-    assert by["good", ""]["value"] == pytest.approx((by["good", "a"]["value"] + by["good", "b"]["value"]) / 2)
-    assert by["good", ""]["pairs"] == 80
-    assert by["good", ""]["n"] == 40
-    assert by["good", ""]["low"] <= by["good", ""]["value"] <= by["good", ""]["high"]
-    assert by["good", ""]["diagnostic"]
-    assert by["good", ""]["weight"] == pytest.approx(2 * (by["good", ""]["value"] - 0.5))
-    assert not by["blind", ""]["diagnostic"]
-    assert by["blind", ""]["weight"] == 0
-    assert by["good", "a"]["curve"] == [1.0, 0.0]
-    assert by["blind", "a"]["curve"] == []
+    assert by["good", "a"].value == 1.0
+    assert by["good", ""].value == pytest.approx((by["good", "a"].value + by["good", "b"].value) / 2)
+    assert by["good", ""].pairs == 80
+    assert by["good", ""].n == 40
+    assert by["good", ""].low <= by["good", ""].value <= by["good", ""].high
+    assert by["good", ""].diagnostic
+    assert by["good", ""].weight == pytest.approx(2 * (by["good", ""].value - 0.5))
+    assert not by["blind", ""].diagnostic
+    assert by["blind", ""].weight == 0
+    assert by["good", "a"].curve == (1.0, 0.0)
+    assert by["blind", "a"].curve == ()
 
 
 def test_metrics_are_compared_on_the_same_texts():
     draw = generator("metric tests")
     credits = np.stack([draw.choice([0.5, 1.0], 60), draw.choice([0.0, 0.5, 1.0], 60), np.full(60, np.nan)])
     [row] = d.metric_tests(credits, ["sharp", "blunt", "absent"])
-    assert (row["a"], row["b"], row["n"]) == ("sharp", "blunt", 60)
-    assert row["difference"] == pytest.approx(credits[0].mean() - credits[1].mean())
-    assert row["effect"] > 0
-    assert row["p_holm"] < 0.01
-    assert row["p_rank_sum"] == pytest.approx(stats.mannwhitneyu(credits[0], credits[1]).pvalue)
+    assert (row.a, row.b, row.n) == ("sharp", "blunt", 60)
+    assert row.difference == pytest.approx(credits[0].mean() - credits[1].mean())
+    assert row.effect > 0
+    assert row.p_holm < 0.01
+    assert row.p_rank_sum == pytest.approx(stats.mannwhitneyu(credits[0], credits[1]).pvalue)
 
 
 def test_the_bootstrap_is_the_same_where_its_counts_are_not_held(monkeypatch):
@@ -296,9 +300,9 @@ def test_a_metric_is_not_proven_by_a_few_large_gains():
         wins = 9.5 if text < 20 else 4.5
         outcome[:, 0, text] = [1.0] * int(wins) + [0.0] + [-1.0] * (9 - int(wins))
     (row, *_) = d.diagnosticity_rows(outcome, [np.empty((10, 100, 0))], [str(i) for i in range(10)], ["m"], [True] * 10)
-    assert row["value"] == pytest.approx(0.55)
-    assert row["p_holm"] < 0.05
-    assert (row["diagnostic"], row["weight"]) == (False, 0.0)
+    assert row.value == pytest.approx(0.55)
+    assert row.p_holm < 0.05
+    assert (row.diagnostic, row.weight) == (False, 0.0)
 
 
 # -- means --------------------------------------------------------------------------------------------------

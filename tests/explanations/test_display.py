@@ -10,7 +10,7 @@ from rich.console import Console
 
 import veridical
 from tiny import FAMILIES, PAIRS, TEXTS, tiny
-from veridical.core.records import Attribution, Cost, Encoded, Example
+from veridical.core.records import Cost, Encoded, Example
 from veridical.explanations.display import as_html, as_rich, as_text, cost_line, duration, number, pieces, top
 from veridical.explanations.explanation import Explanation
 
@@ -33,7 +33,7 @@ def made(text: str, scores: list[float], *, context: str | None = None, signed: 
         words=(-1, *range(count), -1),
         free=(False, *[True] * count, False),
     )
-    attribution = Attribution(
+    return Explanation(
         encoded,
         1,
         np.array([0, *scores, 0], dtype=np.float32),
@@ -41,8 +41,10 @@ def made(text: str, scores: list[float], *, context: str | None = None, signed: 
         "occlusion",
         {},
         Cost(0.5, 4, 0),
+        tokens=("[CLS]", *text.split(), "[SEP]"),
+        labels=("negative", "positive"),
+        signed=signed,
     )
-    return Explanation(attribution, ("[CLS]", *text.split(), "[SEP]"), ("negative", "positive"), signed)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

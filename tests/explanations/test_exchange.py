@@ -13,7 +13,7 @@ from tiny import FAMILIES, PAIRS, TEXTS, tiny
 from veridical.core.errors import InputError
 from veridical.core.records import Example
 from veridical.explanations.alignment import to_attributions
-from veridical.explanations.exchange import COLUMNS, Row, read_explanations, to_row, write_explanations
+from veridical.explanations.exchange import COLUMNS, Reading, read_explanations, to_row, write_explanations
 
 ENDINGS = (".parquet", ".jsonl")
 
@@ -50,7 +50,7 @@ def test_our_own_come_back_exactly(tmp_path, family, ending):
     back = to_attributions(clf, read_explanations(path))
     assert len(back) == len(sent)
     for one, other in zip(sent, back, strict=True):
-        same(one.attribution, other)
+        same(one, other)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -59,7 +59,7 @@ def test_windows_of_a_long_text_come_back_exactly(tmp_path, ending):
     sent = veridical.explain(clf, ["good film " * 60, "short"], "gradient", overlap=8)
     path = write_explanations(tmp_path / f"scores{ending}", sent)
     for one, other in zip(sent, to_attributions(clf, read_explanations(path)), strict=True):
-        same(one.attribution, other)
+        same(one, other)
 
 
 def test_multi_label_and_unlabelled_examples(tmp_path):
@@ -89,7 +89,7 @@ def test_rationales_come_from_the_data_when_it_is_given(tmp_path):
 # -- made elsewhere -----------------------------------------------------------------------------------------
 
 
-def rows_of(tmp_path, *rows: dict) -> list[Row]:
+def rows_of(tmp_path, *rows: dict) -> list[Reading]:
     path = tmp_path / "theirs.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return read_explanations(path)
@@ -132,7 +132,7 @@ def test_totals_are_kept_whatever_the_units(family, data):
     edges = sorted(cuts)
     spans = tuple(pairwise(edges))
     scores = data.draw(st.lists(st.floats(-10, 10, width=32), min_size=len(spans), max_size=len(spans)).map(np.array))
-    row = Row("here", "m", scores, text=text, spans=spans)
+    row = Reading("here", "m", scores, text=text, spans=spans)
     (found,) = to_attributions(clf, [row])
     assert float(found.scores.sum()) == pytest.approx(float(scores.sum()), abs=1e-4)
     assert not found.scores[~np.array(found.encoded.free)].any()
@@ -144,7 +144,7 @@ def test_equal_spans_map_one_to_one():
     free = np.array(encoded.free)
     scores = np.arange(1.0, free.sum() + 1)
     spans = tuple(span for span, own in zip(encoded.spans, encoded.free, strict=True) if own)
-    row = Row("here", "m", scores, text=TEXTS[3], spans=spans, free=(True,) * len(spans))
+    row = Reading("here", "m", scores, text=TEXTS[3], spans=spans, free=(True,) * len(spans))
     (found,) = to_attributions(clf, [row])
     np.testing.assert_array_equal(found.scores[free], scores)
 

@@ -28,8 +28,10 @@ from veridical.cli import status as cli_status
 from veridical.cli.speech import PlainGroup
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.grid.job import attempts, beat, error, mark, release
-from veridical.grid.pool import Cell, GridError, _mine, part_of, run
+from veridical.grid import liveness
+from veridical.grid.job import error, mark, place
+from veridical.grid.liveness import attempts, sign
+from veridical.grid.pool import GridError, Job, _mine, part_of, run
 from veridical.grid.status import grids
 
 HERE = Path(__file__).parents[1]
@@ -37,7 +39,7 @@ HERE = Path(__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def _workers_find_toycells(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv("PYTHONPATH", str(HERE), prepend=os.pathsep)
 
 
 @pytest.fixture(scope="module")
@@ -87,27 +89,27 @@ def test_a_grid_gives_what_its_calls_give_and_a_second_run_does_nothing(tmp_path
 
 
 def test_workers_have_one_thread_and_printing_cells_do_no_harm(tmp_path):
-    run([Cell("chatter", "toycells:chatter", {"folder": str(tmp_path)})], tmp_path, workers=1)
+    run([Job("chatter", "toycells:chatter", {"folder": str(tmp_path)})], tmp_path, workers=1)
     (call,) = calls(tmp_path, "chatter")
     assert {json.loads(call.read_text())[f"{name}_NUM_THREADS"] for name in ("OMP", "MKL", "OPENBLAS")} == {"1"}
 
 
 def test_another_call_under_the_same_key_is_computed(tmp_path):
-    cell = Cell("a", "toycells:note", {"folder": str(tmp_path), "name": "x"})
+    cell = Job("a", "toycells:note", {"folder": str(tmp_path), "name": "x"})
     run([cell], tmp_path)
     run([cell], tmp_path)
-    run([Cell("a", "toycells:note", {"folder": str(tmp_path), "name": "y"})], tmp_path)
+    run([Job("a", "toycells:note", {"folder": str(tmp_path), "name": "y"})], tmp_path)
     assert (len(calls(tmp_path, "x")), len(calls(tmp_path, "y"))) == (1, 1)
 
 
 def test_grids_that_could_not_end_and_settings_that_make_no_sense(tmp_path):
-    a, b = Cell("a", "toycells:leave", after=("b",)), Cell("b", "toycells:leave", after=("a",))
-    for cells, words in [([a, b], "wait for it"), ([a], "not there"), ([Cell("a", "x:y")] * 2, "two cells")]:
+    a, b = Job("a", "toycells:leave", after=("b",)), Job("b", "toycells:leave", after=("a",))
+    for cells, words in [([a, b], "wait for it"), ([a], "not there"), ([Job("a", "x:y")] * 2, "two jobs")]:
         with pytest.raises(ValueError, match=words):
             run(cells, tmp_path)
     for key in ("", "/a", "a/", "../a", "a/.b", "a b", "a//b"):
         with pytest.raises(ValueError, match="key"):
-            Cell(key, "x:y")
+            Job(key, "x:y")
     for wrong, words in [
         ({"engine": "slurm"}, "There is no engine 'slurm'"),
         ({"workers": 0}, "0 workers"),
@@ -123,10 +125,10 @@ def test_grids_that_could_not_end_and_settings_that_make_no_sense(tmp_path):
 
 def test_a_failing_cell_is_told_and_the_rest_goes_on(tmp_path):
     cells = [
-        Cell("fails", "toycells:fail_until", {"file": str(tmp_path / "there")}),
-        Cell("needs/it", "toycells:leave", after=("fails",)),
-        Cell("leaves", "toycells:leave"),
-        Cell("works", "toycells:note", {"folder": str(tmp_path), "name": "works"}),
+        Job("fails", "toycells:fail_until", {"file": str(tmp_path / "there")}),
+        Job("needs/it", "toycells:leave", after=("fails",)),
+        Job("leaves", "toycells:leave"),
+        Job("works", "toycells:note", {"folder": str(tmp_path), "name": "works"}),
     ]
     with pytest.raises(GridError, match=r"2 cells failed \(fails, leaves\); 1 that wait for them was not begun; .*why"):
         run(cells, tmp_path, workers=1)
@@ -144,8 +146,8 @@ def test_a_failing_cell_is_told_and_the_rest_goes_on(tmp_path):
 
 def test_a_mistake_stops_the_grid_with_its_sentence(tmp_path):
     cells = [
-        Cell("wrong", "toycells:mistake", {"sentence": "There is no such thing; take another."}),
-        Cell("long", "toycells:note", {"folder": str(tmp_path), "name": "long", "pause": 600}),
+        Job("wrong", "toycells:mistake", {"sentence": "There is no such thing; take another."}),
+        Job("long", "toycells:note", {"folder": str(tmp_path), "name": "long", "pause": 600}),
     ]
     with pytest.raises(InputError, match=r"^There is no such thing; take another\.$"):
         run(cells, tmp_path, workers=2)
@@ -154,8 +156,8 @@ def test_a_mistake_stops_the_grid_with_its_sentence(tmp_path):
 
 def test_a_sentence_of_one_cell_is_its_own_where_others_are_done(tmp_path):
     """A training that breaks down, in a folder that has results: the rest goes on, this time and every time."""
-    wrong = Cell("b/wrong", "toycells:mistake", {"sentence": "It broke down; lower lr."})
-    others = [Cell(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "c", "d")]
+    wrong = Job("b/wrong", "toycells:mistake", {"sentence": "It broke down; lower lr."})
+    others = [Job(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "c", "d")]
     run(others[:1], tmp_path)
     for done in (["a", "c"], ["a", "c", "d"]):
         with pytest.raises(GridError, match=r"1 cell failed \(b/wrong\).* says why \(It broke down; lower lr\.\)"):
@@ -168,7 +170,7 @@ def test_a_sentence_of_one_cell_is_its_own_where_others_are_done(tmp_path):
 def test_a_freed_worker_does_not_wait_for_what_is_told(tmp_path):
     """Summaries of a grid may take seconds: the next cell is started first."""
     begun: list[bool] = []
-    cells = [Cell(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "b")]
+    cells = [Job(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "b")]
 
     def tick(key: str) -> None:
         until = time.monotonic() + 60
@@ -181,13 +183,13 @@ def test_a_freed_worker_does_not_wait_for_what_is_told(tmp_path):
 
 
 def test_a_cell_that_kills_its_worker_is_retried_and_given_up(tmp_path):
-    cells = [Cell("dies", "toycells:die"), Cell("works", "toycells:note", {"folder": str(tmp_path), "name": "works"})]
+    cells = [Job("dies", "toycells:die"), Job("works", "toycells:note", {"folder": str(tmp_path), "name": "works"})]
     with pytest.raises(GridError, match=r"1 cell failed \(dies\); "):
         run(cells, tmp_path, workers=2, retries=2)
     said = error(tmp_path, "dies").read_text()
     assert "killed by signal 9" in said
     assert "farewell" in said
-    assert len(attempts(tmp_path, "dies")) == 3
+    assert len(attempts(place(tmp_path, "dies"))) == 3
     assert len(calls(tmp_path, "works")) == 1
 
 
@@ -230,19 +232,19 @@ def test_workers_killed_at_random_moments_change_nothing(tmp_path, undisturbed, 
 
 def test_a_worker_killed_right_after_its_mark_has_done_its_cell(tmp_path):
     """Even where nothing may be tried again, and without a trace of the attempt."""
-    last = Cell("last", "toycells:mark_and_die", {"folder": str(tmp_path), "name": "last"})
+    last = Job("last", "toycells:mark_and_die", {"folder": str(tmp_path), "name": "last"})
     told: list[str] = []
     run([last], tmp_path, workers=1, retries=0, tick=told.append)
     assert told == ["last"]
     assert len(calls(tmp_path, "last")) == 1
-    assert not attempts(tmp_path, "last")
+    assert not attempts(place(tmp_path, "last"))
 
 
 def test_traces_beside_a_mark_go_with_the_next_run(tmp_path):
     cells = grid(tmp_path)
     run(cells, tmp_path, workers=1)
-    beat(tmp_path, "shared/0", 1).touch()
-    beat(tmp_path, "shared/0", 2).touch()
+    sign(place(tmp_path, "shared/0"), 1).touch()
+    sign(place(tmp_path, "shared/0"), 2).touch()
     run(cells, tmp_path, workers=1)
     assert not list(tmp_path.rglob("*.running-*"))
 
@@ -267,8 +269,9 @@ def test_workers_do_not_outlive_their_parent_and_the_grid_goes_on(how, tmp_path,
     assert ("KeyboardInterrupt" in told) == (how == signal.SIGINT)
     until(lambda: all(map(is_gone, children)))
     assert results(tmp_path) != undisturbed
-    # Those who end a cell's worker say so: nobody has to wait for its file to go stale.
-    assert not any(veridical.grid.job.is_alive(attempts(tmp_path, f"shared/{i}")) for i in range(2))
+    # Their signs name processes that are gone: nobody has to wait until they are stale.
+    assert all(attempts(place(tmp_path, f"shared/{i}")) for i in range(2))
+    assert not any(liveness.is_alive(place(tmp_path, f"shared/{i}")) for i in range(2))
     run(grid(tmp_path), tmp_path, workers=2)
     assert results(tmp_path) == undisturbed
 
@@ -277,8 +280,8 @@ def test_workers_do_not_outlive_their_parent_and_the_grid_goes_on(how, tmp_path,
 
 
 def test_what_another_process_works_on_is_left_alone_until_it_is_silent(tmp_path):
-    cell = Cell("a", "toycells:note", {"folder": str(tmp_path), "name": "a"})
-    path = beat(tmp_path, "a", 1)
+    cell = Job("a", "toycells:note", {"folder": str(tmp_path), "name": "a"})
+    path = sign(place(tmp_path, "a"), 1)
     path.parent.mkdir()
     path.touch()
     os.utime(path, (time.time() - 10, time.time()))
@@ -286,7 +289,7 @@ def test_what_another_process_works_on_is_left_alone_until_it_is_silent(tmp_path
     worker.start()
     time.sleep(1.5)  # longer than it waits between two looks
     assert not calls(tmp_path, "a")
-    release(tmp_path, "a")
+    os.utime(path, (100, 110))
     worker.join()
     assert len(calls(tmp_path, "a")) == 1
     held = store.read_json(mark(tmp_path, "a"))
@@ -295,9 +298,9 @@ def test_what_another_process_works_on_is_left_alone_until_it_is_silent(tmp_path
 
 
 def test_what_another_process_finishes_is_done_and_what_waited_for_it_begins(tmp_path):
-    cell = Cell("a", "toycells:note", {"folder": str(tmp_path), "name": "a"})
-    then = Cell("b", "toycells:note", {"folder": str(tmp_path), "name": "b"}, after=("a",))
-    path = beat(tmp_path, "a", 1)
+    cell = Job("a", "toycells:note", {"folder": str(tmp_path), "name": "a"})
+    then = Job("b", "toycells:note", {"folder": str(tmp_path), "name": "b"}, after=("a",))
+    path = sign(place(tmp_path, "a"), 1)
     path.parent.mkdir()
     path.touch()
     told: list[str] = []
@@ -313,12 +316,12 @@ def test_what_another_process_finishes_is_done_and_what_waited_for_it_begins(tmp
 
 SHARD = """
 import sys
-from veridical.grid.pool import Cell, run
+from veridical.grid.pool import Job, run
 out, shard = sys.argv[1:]
 same = {"folder": out, "pause": 0.5}
-shared = [Cell(f"shared/{i}", "toycells:note", {**same, "name": f"shared{i}"}) for i in range(2)]
+shared = [Job(f"shared/{i}", "toycells:note", {**same, "name": f"shared{i}"}) for i in range(2)]
 after = tuple(cell.key for cell in shared)
-rest = [Cell(f"own/{i}", "toycells:note", {**same, "name": f"own{i}"}, after=after) for i in range(4)]
+rest = [Job(f"own/{i}", "toycells:note", {**same, "name": f"own{i}"}, after=after) for i in range(4)]
 run([*shared, *rest], out, shard=shard, workers=1)
 """
 
@@ -342,10 +345,10 @@ def test_shards_one_after_the_other_give_the_whole(tmp_path, undisturbed):
 
 @given(data=st.data(), count=st.integers(0, 12), parts=st.integers(1, 5))
 def test_shards_share_what_nobody_waits_for_and_have_all_they_need(data: st.DataObject, count: int, parts: int):
-    cells: list[Cell] = []
+    cells: list[Job] = []
     for i in range(count):
         after = data.draw(st.lists(st.sampled_from([c.key for c in cells]), unique=True, max_size=3)) if cells else []
-        cells.append(Cell(f"c{i}", "x:y", after=tuple(after)))
+        cells.append(Job(f"c{i}", "x:y", after=tuple(after)))
     needed = {key for cell in cells for key in cell.after}
     shards = [_mine(cells, f"{i}/{parts}") for i in range(1, parts + 1)]
     own = [cell.key for shard in shards for cell in shard if cell.key not in needed]
@@ -360,7 +363,7 @@ def test_shards_share_what_nobody_waits_for_and_have_all_they_need(data: st.Data
 @pytest.mark.parametrize("parts", [2, 5, 10])
 def test_shards_get_as_many_of_the_costly_cells(parts):
     cost = {"cheap": 1, "fair": 2, "dear": 6, "also-dear": 6}
-    cells = [Cell(f"seed{seed}/{kind}/by-p10", "x:y") for seed in range(5) for kind in cost]
+    cells = [Job(f"seed{seed}/{kind}/by-p10", "x:y") for seed in range(5) for kind in cost]
     loads = [sum(cost[c.key.split("/")[1]] for c in _mine(cells, f"{i}/{parts}")) for i in range(1, parts + 1)]
     assert max(loads) <= 1.25 * sum(loads) / parts
 
@@ -382,11 +385,11 @@ app.command("other")(lambda: None)  # with one command alone there would be no v
 def test_status_counts_and_estimates(tmp_path):
     folder = tmp_path / "grid"
     cells = [
-        Cell("done", "x:y", weight=2),
-        Cell("running", "x:y", weight=3),
-        Cell("failed", "x:y"),
-        Cell("killed", "x:y"),
-        Cell("missing/one", "x:y", weight=4),
+        Job("done", "x:y", weight=2),
+        Job("running", "x:y", weight=3),
+        Job("failed", "x:y"),
+        Job("killed", "x:y"),
+        Job("missing/one", "x:y", weight=4),
     ]
     rows = [{"key": cell.key, "weight": cell.weight, "after": [], "hash": cell.hash} for cell in cells]
     store.write_json(folder / "grid.json", {"workers": 2, "cells": rows})
@@ -399,8 +402,8 @@ def test_status_counts_and_estimates(tmp_path):
     store.write_text(error(folder, "failed"), "why")
     now = time.time()
     for key, seen in (("running", now), ("killed", now - 1000)):
-        beat(folder, key, 1).touch()
-        os.utime(beat(folder, key, 1), (seen - 5, seen))
+        sign(place(folder, key), 1).touch()
+        os.utime(sign(place(folder, key), 1), (seen - 5, seen))
     (found,) = grids(tmp_path)
     assert [cell.state for cell in found.cells] == ["done", "running", "failed", "missing", "missing"]
     assert (found.state, found.workers) == ("running", 1)
@@ -421,3 +424,64 @@ def test_status_of_a_finished_grid_and_of_nothing(tmp_path):
     assert CliRunner().invoke(app, ["status", str(tmp_path)]).stdout.strip() == f"{tmp_path}: done, 0 cells:"
     store.write_json(tmp_path / "audit" / "spec.json", {"model": "m"})  # not a run, and not broken either
     assert "broken" not in CliRunner().invoke(app, ["status", str(tmp_path)]).stdout
+
+
+# -- folders of old versions --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "hash"),
+    [
+        ("veridical.roar:shared", {"out": "/data/roar", "seed": 0, "everything": False}, "e2dfffe5"),
+        (
+            "veridical.roar:chain",
+            {"out": "/data/roar", "seed": 0, "measure": "random", "recursive": False}
+            | {"size": 20, "unit": "percent", "last": 80},
+            "2caf2813",
+        ),
+        (
+            "veridical.roar:leak",
+            {"out": "/data/roar", "seed": 1, "measure": "attention", "recursive": True}
+            | {"size": 10, "unit": "percent", "last": 90, "score": "macro_f1"},
+            "d7d812bd",
+        ),
+        (
+            "veridical.recipe:type_logged",
+            {"words": ["train", "--data", "planted"], "folder": "/data/paper", "log": "logs/table-3/train.txt"},
+            "4857d330",
+        ),
+        ("mine:train", {"seed": 3}, "d0bcdac6"),
+    ],
+)
+def test_hashes_are_those_of_version_0_1(call, arguments, hash):
+    """Computed with its code: by another hash whatever is done would be done again."""
+    assert Job("key", call, arguments).hash == hash
+    assert call not in veridical.grid.job.JOBS or callable(veridical.grid.job._function(call))
+
+
+def test_a_grid_of_version_0_1_is_found_done_and_gone_on_with(tmp_path):
+    """As its code laid it out: marks with hashes, the empty sign of a killed worker, one that had let go."""
+    notes = {name: {"folder": str(tmp_path), "name": name} for name in ("done", "killed", "ended")}
+    hashes = {name: store.stable_hash(["toycells:note", arguments]) for name, arguments in notes.items()}
+    rows = [{"key": f"seed0/{name}", "weight": 1.0, "after": [], "hash": hashes[name]} for name in notes]
+    store.write_json(tmp_path / "grid.json", {"workers": 2, "cells": rows})
+    facts = {"seconds": 2.5, "attempt": 1, "weight": 1.0, "call": "toycells:note", "hash": hashes["done"]}
+    store.write_json(tmp_path / "cells" / "seed0" / "done.json", facts)
+    for name, times in {"killed.running-1": (1000, 1004), "ended.running-1": (0, 7)}.items():
+        (tmp_path / "cells" / "seed0" / name).touch()
+        os.utime(tmp_path / "cells" / "seed0" / name, times)
+    (before,) = grids(tmp_path)
+    assert [(cell.state, cell.seconds) for cell in before.cells] == [("done", 2.5), ("missing", 4), ("missing", 7)]
+
+    run([Job(f"seed0/{name}", "toycells:note", arguments) for name, arguments in notes.items()], tmp_path, workers=1)
+    assert {name: len(calls(tmp_path, name)) for name in notes} == {"done": 0, "killed": 1, "ended": 1}
+    assert grids(tmp_path)[0].state == "done"
+    held = store.read_json(tmp_path / "cells" / "seed0" / "ended.json")
+    assert (held["attempt"], held["seconds"] >= 7) == (2, True)
+    assert not list(tmp_path.rglob("*.running-*"))
+
+
+def test_the_old_name_of_a_job_works_with_a_warning():
+    with pytest.warns(FutureWarning, match=r"veridical\.grid\.Cell is now veridical\.grid\.pool\.Job"):
+        from veridical.grid import Cell
+    assert Cell is Job

@@ -20,8 +20,9 @@ import veridical.grid.ray
 from toycells import calls, grid, results
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.grid.job import attempts, is_alive, mark
-from veridical.grid.pool import Cell, GridError, run
+from veridical.grid import liveness
+from veridical.grid.job import mark, place
+from veridical.grid.pool import GridError, Job, run
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'veridical[ray]'"
@@ -33,7 +34,6 @@ SMALL = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Workers find the toy cells; no token of this machine's user is touched; a busy machine's memory is no matter."""
     settings = {
-        "PYTHONPATH": str(Path(__file__).parents[1]),
         "HOME": str(tmp_path_factory.mktemp("home")),
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": "a-token-for-the-tests-only",
@@ -43,16 +43,15 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFac
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("veridical.grid.job.STALE", 5.0)
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
+    monkeypatch.setattr("veridical.grid.liveness.STALE", 5.0)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The toy grid's results from the local engine."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        run(grid(folder), folder, workers=2)
+    run(grid(folder), folder, workers=2)
     return results(folder)
 
 
@@ -83,9 +82,9 @@ def test_a_local_ray_of_two_workers(tmp_path, undisturbed):
 
     cells = [
         *grid(tmp_path),
-        Cell("dies", "toycells:die"),
-        Cell("fails", "toycells:fail_until", {"file": str(tmp_path / "nowhere")}),
-        Cell("notes", "toycells:note", {"folder": str(tmp_path), "name": "notes"}),
+        Job("dies", "toycells:die"),
+        Job("fails", "toycells:fail_until", {"file": str(tmp_path / "nowhere")}),
+        Job("notes", "toycells:note", {"folder": str(tmp_path), "name": "notes"}),
     ]
     told: list[str] = []
     with pytest.raises(GridError, match=r"2 cells failed \((fails, dies|dies, fails)\)"):
@@ -96,7 +95,7 @@ def test_a_local_ray_of_two_workers(tmp_path, undisturbed):
     assert seen["OMP_NUM_THREADS"] == "1"
     assert seen["RAY_AUTH_MODE"] == "token"
     assert "RuntimeError: the file is not there" in (tmp_path / "cells" / "fails.error.txt").read_text()
-    assert len(attempts(tmp_path, "dies")) == 2
+    assert len(liveness.attempts(place(tmp_path, "dies"))) == 2
     assert {name: held for name, held in results(tmp_path).items() if "calls" not in name} == undisturbed
     # Nothing is left: no Ray in this process, none beside it.
     assert not ray.is_initialized()
@@ -139,7 +138,7 @@ def test_a_node_killed_in_mid_run_changes_nothing_and_strangers_are_not_let_in(c
         try:
             until(lambda: all((out / f"shared{i}" / "2.json").exists() for i in range(2)))
             cluster.remove_node(node, allow_graceful=False)
-            until(lambda: not all(is_alive(attempts(out, f"shared/{i}")) for i in range(2)))
+            until(lambda: not all(liveness.is_alive(place(out, f"shared/{i}")) for i in range(2)))
         finally:
             gate.touch()
 

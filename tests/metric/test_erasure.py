@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from veridical.core.errors import InputError
 from veridical.metric import metrics
-from veridical.metric.comprehensiveness import comprehensiveness
-from veridical.metric.normalised import aopc, erasure_score, setting
-from veridical.metric.sufficiency import sufficiency
+from veridical.metric.erasure import Setting, aopc, comprehensiveness, erasure_score, setting, sufficiency
 from veridical.model.erase import erase
 
 GOLDEN = {
@@ -80,7 +78,7 @@ def test_equal_budgets_can_be_counted_once():
 def test_the_shift_against_division_by_zero():
     golden = GOLDEN["norm_suff_comp_epsilon_shift"]
     options = {"by": "delete", "level": "token", "rounding": "ceil_min1", "raw": False, "divisor": "mean"}
-    how = setting("", ratios=(0.2,), dedup=False, undefined="exclude", **options)
+    how = setting(Setting(ratios=(0.2,), dedup=False, undefined="exclude", **options))
     for side, key in (("sufficiency", "norm_suff"), ("comprehensiveness", "norm_comp")):
         for times, expected in ((1, golden["expected"]), (56, golden["expected"]["accumulated_after_56_subtractions"])):
             shifted = replace(how, shift=times * golden["inputs"]["epsilon"])

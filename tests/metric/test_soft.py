@@ -18,9 +18,7 @@ from veridical.core.errors import InputError
 from veridical.core.records import Example, Explained, Soft, Variant
 from veridical.core.seed import generator
 from veridical.explanations.explain import explained
-from veridical.metric.soft_comprehensiveness import soft_comprehensiveness
-from veridical.metric.soft_faithfulness import scaled
-from veridical.metric.soft_sufficiency import soft_sufficiency
+from veridical.metric.soft_faithfulness import scaled, soft_comprehensiveness, soft_sufficiency
 from veridical.model.ask import answer, ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.erase import erase, erase_all, intact, soften

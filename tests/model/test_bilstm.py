@@ -155,6 +155,34 @@ def test_logits_can_be_differentiated_by_the_attention_handed_out(made):
         torch.testing.assert_close(gradient[:, 0, 0], expected)
 
 
+def test_what_is_handed_out_changes_neither_logits_nor_gradients(made):
+    """To the last bit: training asks for nothing, and then states of padding and context are never put together."""
+    model, _, batch = made
+    model.requires_grad_(True)
+
+    def run(**wanted: bool) -> list[torch.Tensor]:
+        model.zero_grad()
+        logits = model(**batch, **wanted).logits
+        logits.pow(2).sum().backward()
+        return [logits.detach(), *(p.grad.clone() for p in model.parameters())]
+
+    plain = run()
+    assert all(part.abs().max() > 0 for part in plain[:2])
+    for wanted in ("output_attentions", "output_hidden_states"):
+        assert all(torch.equal(a, b) for a, b in zip(plain, run(**{wanted: True}), strict=True))
+
+
+def test_rows_that_need_no_moving_read_as_those_that_do(made):
+    """A batch with a hole in one text is moved together as a whole; the other texts' logits stay as they were."""
+    model, _, batch = made
+    holed = batch["attention_mask"].clone()
+    holed[0, 2] = 0
+    with torch.no_grad():
+        whole, moved = (model(**{**batch, "attention_mask": mask}).logits for mask in (batch["attention_mask"], holed))
+    torch.testing.assert_close(moved[1:], whole[1:], atol=1e-6, rtol=0)
+    assert (moved[0] - whole[0]).abs().max() > 1e-5
+
+
 def test_hidden_states_are_zero_where_nothing_is_read(made):
     model, _, batch = made
     embedded, states = model(**batch, output_hidden_states=True).hidden_states

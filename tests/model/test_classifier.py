@@ -214,6 +214,29 @@ def test_an_edit_that_changes_nothing_changes_nothing(family):
     assert torch.equal(plain.logits, edited.logits)
 
 
+def test_batches_are_padded_on_the_right():
+    clf = Classifier(*tiny("roberta"))
+    encoded = clf.encode(EXAMPLES)
+    batch = clf.collate(encoded)
+    longest = max(len(e.ids) for e in encoded)
+    pad = clf.model.config.pad_token_id
+    assert pad != 0
+    for row, e in enumerate(encoded):
+        gap = longest - len(e.ids)
+        assert batch.ids[row].tolist() == [*e.ids, *[pad] * gap]
+        assert batch.types[row].tolist() == [*e.types, *[0] * gap]
+        assert batch.mask[row].tolist() == [*[True] * len(e.ids), *[False] * gap]
+        assert batch.free[row].tolist() == [*e.free, *[False] * gap]
+
+
+def test_variants_that_attend_to_all_and_to_some_share_a_batch():
+    clf = Classifier(*tiny("bert"))
+    batch = clf.collate_variants([Variant((1, 2, 3), (0, 0, 1)), Variant((4, 5), (0, 0), attend=(False, True))])
+    assert batch.ids.tolist() == [[1, 2, 3], [4, 5, clf.model.config.pad_token_id]]
+    assert batch.types.tolist() == [[0, 0, 1], [0, 0, 0]]
+    assert batch.mask.tolist() == [[True, True, True], [False, True, False]]
+
+
 # -- the scheduler ----------------------------------------------------------------------------------------------
 
 

@@ -12,8 +12,9 @@ from tiny import TEXTS, TRANSFORMERS, tiny
 from veridical.core.errors import InputError
 from veridical.core.records import Batch, Example
 from veridical.model.classifier import Classifier
+from veridical.model.decompose.rebuild import check, layer_steps
 from veridical.model.decompose.trace import LayerTrace, Trace, deviation, slope, trace, values
-from veridical.model.decompose.wiring import Norm, check, layer_steps
+from veridical.model.decompose.wiring import Norm
 
 CHUNKED = ("bert", "roberta", "distilbert", "electra", "big_bird")  # families with chunk_size_feed_forward
 

@@ -14,8 +14,9 @@ from transformers import (
 
 from tiny import LENGTH, PAIRS, TEXTS, TRANSFORMERS, tiny
 from veridical.core.errors import InputError
-from veridical.model.decompose import wiring
-from veridical.model.decompose.wiring import ROWS, Affine, Norm, check, compare, head_steps, layer_steps, wire
+from veridical.model.decompose import rebuild
+from veridical.model.decompose.rebuild import check, compare, head_steps, layer_steps
+from veridical.model.decompose.wiring import ROWS, Affine, Norm, wire
 
 
 def batches(tokenizer):
@@ -217,7 +218,7 @@ def test_checking_leaves_the_model_as_it_was(family):
 def test_a_model_is_rebuilt_once(monkeypatch):
     model, tokenizer = tiny("bert")
     check(model, next(batches(tokenizer)))
-    monkeypatch.setattr(wiring, "compare", None)
+    monkeypatch.setattr(rebuild, "compare", None)
     check(model)
     with pytest.raises(TypeError):
         check(tiny("bert")[0])

@@ -567,3 +567,14 @@ def test_splits_are_measured_in_passes_no_wider_than_a_step(
     )
     assert max(widths["dev"]) == max(widths["test"]) == 4
     assert run.scores["dev"]["input_gradient"] > 0
+
+
+def test_on_a_cpu_a_seed_draws_what_torch_draws_for_it():
+    state = torch.get_rng_state()
+    try:
+        torch.manual_seed(11)
+        expected = torch.rand(4)
+        task.seed_torch(11, torch.device("cpu"))
+        assert torch.equal(torch.rand(4), expected)
+    finally:
+        torch.set_rng_state(state)

@@ -93,7 +93,7 @@ def test_files_and_overrides_say_them():
         ({"betas": (0.9,)}, "betas is"),
         ({"betas": (0.9, 1.0)}, "betas is"),
         ({"betas": (0.9, 0.9, 0.9)}, "betas is"),
-        ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"dropout": 1.0}, "dropout is 1;"),
         ({"dropout": -0.1}, "dropout is -0.1"),
     ],
 )

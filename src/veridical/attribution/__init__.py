@@ -25,14 +25,15 @@ class Method:
 
     name: str
     run: Callable[..., Any]
-    # attention: eager attention weights; layers: an encoder that `model.wiring` knows; questions: it asks about
-    # altered texts
+    # attention: eager attention weights; layers: an encoder that `model.decompose.wiring` knows; questions: it asks
+    # about altered texts
     needs: frozenset[Need]
     signed: bool  # negative scores speak against the explained class
     differentiable: bool  # can guide training
     complete: bool  # scores of all altered positions sum to the change of the logit
     of_target: bool  # depends on which class is explained
     version: int  # raised when its numbers change, so that stored scores are not mistaken for today's
+    passes: str  # sequences through the model per text, for the documentation
 
     @property
     def asks(self) -> bool:
@@ -55,11 +56,14 @@ def method(
     complete: bool = False,
     of_target: bool = True,
     version: int = 1,
+    passes: str = "",
 ) -> Callable[[F], F]:
-    """Register a function as an attribution method."""
+    """Register a function as an attribution method; without `passes` its needs say how many it takes."""
+    usual = "questions" if "questions" in needs else "1 forward, 1 backward" if "gradient" in needs else "1 forward"
 
     def add(run: F) -> F:
-        methods.add(Method(name, run, frozenset(needs), signed, differentiable, complete, of_target, version))
+        facts = (signed, differentiable, complete, of_target, version)
+        methods.add(Method(name, run, frozenset(needs), *facts, passes or usual))
         return run
 
     return add

@@ -28,7 +28,14 @@ After = Literal["attention", "layer"]
 _SHIFT = 1e-6  # what torch's pairwise_distance adds to every component of a difference
 
 
-@method("alti", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)
+@method(
+    "alti",
+    needs=("attention", "layers"),
+    signed=False,
+    differentiable=True,
+    of_target=False,
+    passes="1 forward and the parts",
+)
 def alti(
     clf: Classifier,
     batch: Batch,

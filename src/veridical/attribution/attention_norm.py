@@ -21,7 +21,14 @@ from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
 
-@method("attention_norm", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)
+@method(
+    "attention_norm",
+    needs=("attention", "layers"),
+    signed=False,
+    differentiable=True,
+    of_target=False,
+    passes="1 forward and the parts",
+)
 def attention_norm(
     clf: Classifier,
     batch: Batch,
@@ -49,7 +56,7 @@ def attention_norm(
     def downwards() -> Iterator[Tensor]:
         for index in range(top, -1 if rollout else top - 1, -1):
             targets = targets_read(seen) if index == top else None
-            found = lengths(parts(seen, index, scope), targets=targets, memory=memory)
-            yield normalised(attended(found, seen.mask))
+            sizes = lengths(parts(seen, index, scope), targets=targets, memory=memory)
+            yield normalised(attended(sizes, seen.mask))
 
     return roll(seen.read, downwards())[1][:, -1]

@@ -14,7 +14,7 @@ from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
 
-@method("decompx", needs=("attention", "layers"), signed=False, of_target=False)
+@method("decompx", needs=("attention", "layers"), signed=False, of_target=False, passes="1 forward and the parts")
 def decompx(
     clf: Classifier,
     batch: Batch,

@@ -16,7 +16,12 @@ from veridical.model.decompose.trace import LayerTrace, Trace, trace
 from veridical.model.target import Target
 
 
-@method("decompx_classifier", needs=("attention", "layers"), signed=True)
+@method(
+    "decompx_classifier",
+    needs=("attention", "layers"),
+    signed=True,
+    passes="1 forward and the parts, or 1 forward, 1 backward",
+)
 def decompx_classifier(
     clf: Classifier,
     batch: Batch,
@@ -74,12 +79,12 @@ def by_gradients(seen: Trace, how: How, classes: Tensor) -> Tensor:
 
 def _parts(held: Trace, how: How, weights: Tensor) -> tuple[Tensor, Tensor]:
     """What tokens and biases give to a sum of logits under `weights` [B, C]. [B, T], [B]"""
-    found, first = adjoint(held, weights), held.layers[0]
-    tokens, biases = (found.block * first.x).sum(-1), found.biases
+    gradients, first = adjoint(held, weights), held.layers[0]
+    tokens, biases = (gradients.block * first.x).sum(-1), gradients.biases
     value = first.layer.value.bias
     if how.rules == "released" and value is not None:  # the first layer's goes with the attended token
-        own = torch.einsum("bhtd,hd->bt", found.first_values, value.unflatten(0, (first.layer.heads, -1)))
-        tokens, biases = tokens + own, biases - own.sum(-1)
+        value_biases = torch.einsum("bhtd,hd->bt", gradients.first_values, value.unflatten(0, (first.layer.heads, -1)))
+        tokens, biases = tokens + value_biases, biases - value_biases.sum(-1)
     if how.activation == "tangent":  # intercepts are biases too
         biases = (weights * held.logits).sum(-1) - tokens.sum(-1)
     return tokens, biases

@@ -13,7 +13,7 @@ from veridical.model.rules.rules import Rules
 from veridical.model.target import Target
 
 
-@method("deeplift", needs=("attention", "gradient"), signed=True, complete=True)
+@method("deeplift", needs=("attention", "gradient"), signed=True, complete=True, passes="2 forward, 1 backward")
 def deeplift(
     clf: Classifier,
     batch: Batch,

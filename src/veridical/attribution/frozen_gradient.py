@@ -10,7 +10,9 @@ from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
 
-@method("frozen_gradient", needs=("attention", "layers"), signed=True, differentiable=True)
+@method(
+    "frozen_gradient", needs=("attention", "layers"), signed=True, differentiable=True, passes="1 forward, 1 backward"
+)
 def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tensor:
     """Each token's share of the explained logit in the network whose attention, LayerNorm deviations and activation
     slopes are held as they are on this text: input x gradient there, at the output of the embedding block.
@@ -22,5 +24,5 @@ def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tens
     target(seen.logits)
     assert target.classes is not None
     clf.backwards += len(batch.ids)  # the pass is made by hand, and costs what any other does
-    found = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
-    return torch.where(batch.mask, (found.block * seen.layers[0].x).sum(-1), 0.0)
+    gradients = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
+    return torch.where(batch.mask, (gradients.block * seen.layers[0].x).sum(-1), 0.0)

@@ -21,7 +21,14 @@ from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
 
-@method("globenc", needs=("attention", "layers"), signed=False, differentiable=True, of_target=False)
+@method(
+    "globenc",
+    needs=("attention", "layers"),
+    signed=False,
+    differentiable=True,
+    of_target=False,
+    passes="1 forward and the parts",
+)
 def globenc(
     clf: Classifier,
     batch: Batch,
@@ -48,9 +55,9 @@ def globenc(
     def downwards() -> Iterator[Tensor]:
         for index in range(top, -1, -1):
             targets = targets_read(seen) if index == top else None
-            found = attended(lengths(parts(seen, index, "layer"), targets=targets, memory=memory), seen.mask)
+            sizes = attended(lengths(parts(seen, index, "layer"), targets=targets, memory=memory), seen.mask)
             # One factor per matrix goes out with the last division; without it a deep rollout leaves float32.
-            yield normalised(found) if normalise else found / _largest(found)
+            yield normalised(sizes) if normalise else sizes / _largest(sizes)
 
     return normalised(roll(seen.read, downwards())[1][:, -1])
 

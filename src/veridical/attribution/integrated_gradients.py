@@ -21,7 +21,7 @@ Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive", "releas
 Baseline = Literal["zero", "mask", "pad"]
 
 
-@method("integrated_gradients", needs=("gradient",), signed=True, complete=True)
+@method("integrated_gradients", needs=("gradient",), signed=True, complete=True, passes="about 50 of each")
 def integrated_gradients(
     clf: Classifier,
     batch: Batch,

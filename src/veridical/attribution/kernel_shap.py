@@ -13,7 +13,7 @@ from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, units
 
 
-@method("kernel_shap", needs=("questions",), signed=True, complete=True)
+@method("kernel_shap", needs=("questions",), signed=True, complete=True, passes="up to 1,024 forward")
 def kernel_shap(
     ex: Explained,
     *,
@@ -58,6 +58,6 @@ def _shapley(inner: np.ndarray, weights: np.ndarray, gains: np.ndarray, total: f
     if n == 1:
         return np.array([total])
     root = np.sqrt(weights)[:, None]
-    rest = inner[:, :-1].astype(float) - inner[:, -1:]
-    first, *_ = np.linalg.lstsq(root * rest, root[:, 0] * (gains - total * inner[:, -1]), rcond=None)
+    others = inner[:, :-1].astype(float) - inner[:, -1:]
+    first, *_ = np.linalg.lstsq(root * others, root[:, 0] * (gains - total * inner[:, -1]), rcond=None)
     return np.append(first, total - first.sum())

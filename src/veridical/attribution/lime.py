@@ -11,7 +11,7 @@ from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, units
 
 
-@method("lime", needs=("questions",), signed=True)
+@method("lime", needs=("questions",), signed=True, passes="up to 600 forward")
 def lime(
     ex: Explained,
     *,

@@ -14,7 +14,7 @@ from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 
 
-@method("smoothgrad", needs=("gradient",), signed=False)
+@method("smoothgrad", needs=("gradient",), signed=False, passes="about 50 of each")
 def smoothgrad(
     clf: Classifier,
     batch: Batch,

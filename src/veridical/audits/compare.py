@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from veridical.audits.compare_table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_latex, to_text
 from veridical.audits.likeness import Likeness, Readings, compared, likeness, stored
 from veridical.audits.ranking import CHANCE
+from veridical.audits.record import SUMMARY, AuditSummary, CorpusFacts, read_summary
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.spec import base_name
-from veridical.core.statistics import between, estimates, holm, mean, signed_rank
+from veridical.core.statistics import between, estimates, holm, mean, number, signed_rank
 
 __all__ = [
     "Agreement",
@@ -40,7 +40,6 @@ __all__ = [
 ]
 
 Key = tuple[str, str, str]  # corpus, metric, method
-WHOLE = ("accuracy", "macro_f1")  # of the model itself: no method, no value per text
 RANK = "mean rank"
 
 
@@ -48,7 +47,7 @@ RANK = "mean rank"
 class _Run:
     folder: Path
     model: str
-    summary: Mapping[str, Any]
+    summary: AuditSummary
     values: Mapping[Key, Mapping[str, float]]  # by text, NaN where undefined
     whole: Mapping[Key, float]  # figures without a value per text
     weights: str | None  # their hash
@@ -63,7 +62,7 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
     keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
     entries = _entries(models, keys, seed)
     agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
-    lower = {RANK} | {m["name"] for run in runs for m in run.summary["metrics"] if m["better"] == "lower"}
+    lower = {RANK} | {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
     notes = (*_notes(runs), *missing)
     return Table(tuple(models), entries, _tests(models, keys), agreements, frozenset(lower), notes)
 
@@ -81,75 +80,85 @@ def model_name(name: str) -> str:
 
 
 def _read(folder: Path) -> _Run:
-    for name in ("summary.json", "scores.parquet"):
+    for name in (SUMMARY, "scores.parquet"):
         if not (folder / name).is_file():
             raise InputError(f"{folder} has no {name}; name a folder that `veridical audit` wrote.")
-    summary = store.read_json(folder / "summary.json")
-    pairs = {m["name"] for m in summary["metrics"] if m["kind"] == "agreement"}
+    summary = read_summary(folder)
+    pairs = {metric.name for metric in summary.metrics if metric.kind == "agreement"}
     columns = store.read_parquet(folder / "scores.parquet").to_pydict()
     names = ("corpus", "metric", "method", "control", "example", "value")
     values: dict[Key, dict[str, float]] = {}
     for corpus, metric, method, control, example, value in zip(*(columns[n] for n in names), strict=True):
         if not control and metric not in pairs:
             values.setdefault((corpus, metric, method), {})[example] = np.nan if value is None else value
-    whole = {(c["name"], m, ""): c[m] for c in summary["corpora"] for m in WHOLE if c.get(m) is not None}
-    whole |= {(r["corpus"], RANK, r["method"]): r["mean_rank"] for r in summary["ranking"]}
+    figures = {(c.name, name, ""): value for c in summary.corpora for name, value in _predicts(c).items()}
+    whole = {key: value for key, value in figures.items() if value is not None}
+    whole |= {(standing.corpus, RANK, standing.method): standing.mean_rank for standing in summary.ranking}
     spec = folder / "spec.json"
     weights = store.read_json(spec)["model"]["hash"] if spec.is_file() else None
-    return _Run(folder, model_name(summary["model"]["name"]), summary, values, whole, weights)
+    return _Run(folder, model_name(summary.model.name), summary, values, whole, weights)
+
+
+def _predicts(corpus: CorpusFacts) -> dict[str, float | None]:
+    """How well the model itself does: figures without a method, and without a value per text."""
+    return {"accuracy": corpus.accuracy, "macro_f1": corpus.macro_f1}
 
 
 def _notes(runs: Sequence[_Run]) -> tuple[str, ...]:
-    """Why figures of these runs may not compare: other settings, or other texts."""
+    """Why figures of these runs may not compare: the same weights, other settings, or other texts."""
     notes = []
     first = runs[0]
-    for one, other in combinations(runs, 2):
-        if one.weights is not None and one.weights == other.weights:
-            notes.append(f"{one.folder.name} and {other.folder.name} are of the same weights: no two models or seeds.")
+    for a, b in combinations(runs, 2):
+        if a.weights is not None and a.weights == b.weights:
+            notes.append(f"{a.folder.name} and {b.folder.name} are of the same weights: no two models or seeds.")
     for run in runs[1:]:
-        mine, other = first.summary["settings"], run.summary["settings"]
-        for key in sorted({*mine, *other} - {"seed"}):
-            if mine.get(key) != other.get(key):
+        ours, theirs = (store.plain(each.summary.settings) for each in (first, run))
+        for key in sorted({*ours} - {"seed"}):
+            if ours[key] != theirs[key]:
                 notes.append(
-                    f"{key} is {mine.get(key)!r} in {first.folder.name} and {other.get(key)!r} in {run.folder.name}: "
+                    f"{key} is {ours[key]!r} in {first.folder.name} and {theirs[key]!r} in {run.folder.name}: "
                     "their figures may not compare."
                 )
         for corpus in dict.fromkeys(key[0] for key in first.values):
-            ours, theirs = (
-                {text for key, own in one.values.items() if key[0] == corpus for text in own} for one in (first, run)
-            )
-            if theirs and (ours != theirs or not _same_texts(first, run, corpus)):
+            ids = _ids(run, corpus)
+            if ids and (ids != _ids(first, corpus) or not _same_texts(first, run, corpus)):
                 notes.append(f"{first.folder.name} and {run.folder.name} rest on different texts of {corpus}.")
     return tuple(notes)
+
+
+def _ids(run: _Run, corpus: str) -> set[str]:
+    """The texts of a corpus that a run has scores of."""
+    return {text for key, by_text in run.values.items() if key[0] == corpus for text in by_text}
 
 
 def _same_texts(a: _Run, b: _Run, corpus: str) -> bool:
     """Whether equal ids mean equal texts: two files of one name may have numbered others alike. (Audits from before
     their texts were hashed are taken at their word.)"""
-    facts = [next((c for c in one.summary["corpora"] if c["name"] == corpus), {}) for one in (a, b)]
-    hashes, sizes = ([own.get(key) for own in facts] for key in ("hash", "texts"))
-    return None in hashes or sizes[0] != sizes[1] or hashes[0] == hashes[1]
+    first, second = (next((c for c in run.summary.corpora if c.name == corpus), None) for run in (a, b))
+    if first is None or second is None or first.hash is None or second.hash is None:
+        return True
+    return first.texts != second.texts or first.hash == second.hash
 
 
 # -- figures ------------------------------------------------------------------------------------------------
 
 
 def _entries(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key], seed: int) -> tuple[Entry, ...]:
-    found: list[tuple[Key, str, Unit, np.ndarray, tuple[float, ...], int]] = []
+    rows: list[Entry] = []
+    samples: list[np.ndarray] = []  # of each row, what its mean and interval are of
     for key in keys:
         for model, runs in models.items():
             means = _means(runs, key)
             if not means and not any(key in run.values for run in runs):
                 continue
             texts = [np.array(list(run.values[key].values())) for run in runs if key in run.values]
-            undefined = sum(int(np.isnan(own).sum()) for own in texts)
+            undefined = sum(int(np.isnan(values).sum()) for values in texts)
             unit: Unit = "texts" if len(runs) == 1 and texts else "seeds"
-            sample = texts[0] if unit == "texts" else np.array(means)
-            found.append((key, model, unit, sample, means, undefined))
-    figures = estimates((sample for _, _, _, sample, _, _ in found), seed=seed)
+            samples.append(texts[0] if unit == "texts" else np.array(means))
+            rows.append(Entry(*key, model, None, None, None, unit, 0, undefined, means))
     return tuple(
-        Entry(*key, model=model, unit=unit, values=means, **(asdict(figure) | {"undefined": undefined}))
-        for (key, model, unit, _, means, undefined), figure in zip(found, figures, strict=True)
+        replace(row, mean=figure.mean, low=figure.low, high=figure.high, n=figure.n)
+        for row, figure in zip(rows, estimates(samples, seed=seed), strict=True)
     )
 
 
@@ -166,63 +175,69 @@ Pair = tuple[_Run, _Run]
 
 def _agreements(models: Mapping[str, Sequence[_Run]], seed: int) -> tuple[tuple[Agreement, ...], tuple[str, ...]]:
     """Every two models, and the seeds of each, on every corpus and method that both have; and what was missing."""
-    runs = [run for own in models.values() for run in own]
-    corpora = list(dict.fromkeys(corpus["name"] for run in runs for corpus in run.summary["corpora"]))
+    runs = [run for of_model in models.values() for run in of_model]
+    corpora = list(dict.fromkeys(corpus.name for run in runs for corpus in run.summary.corpora))
     held = {id(run): {corpus: _explanations(run, corpus) for corpus in corpora} for run in runs}
-    groups = [(name, name, combinations(own, 2)) for name, own in models.items()]
+    groups = [(name, name, combinations(of_model, 2)) for name, of_model in models.items()]
     groups += [(a, b, product(models[a], models[b])) for a, b in combinations(models, 2)]
-    found: list[tuple[dict[str, Any], list[float | None]]] = []
+    rows: list[tuple[Agreement, list[float | None]]] = []
+    for a, b, pairs in groups:
+        pairs = [pair for pair in pairs if pair[0].weights is None or pair[0].weights != pair[1].weights]
+        for corpus in corpora:
+            readings = [(held[id(x)][corpus], held[id(y)][corpus]) for x, y in pairs]
+            for method in dict.fromkeys(name for first, _ in readings for name in first):
+                both = [
+                    (pair, first[method], second[method])
+                    for pair, (first, second) in zip(pairs, readings, strict=True)
+                    if method in first and method in second and first[method].keys() & second[method].keys()
+                ]
+                if both:
+                    rows += _measured((corpus, method, a, b), both)
+    figures = estimates((means for _, means in rows), seed=seed)
+    agreements = tuple(replace(row, **asdict(figure)) for (row, _), figure in zip(rows, figures, strict=True))
     without = [run.folder.name for run in runs if not any(held[id(run)].values())]
     note = (
         f"No explanations are stored in {', '.join(without)}: how alike models explain is not said for what is there."
     )
-    for a, b, pairs in groups:
-        pairs = [pair for pair in pairs if pair[0].weights is None or pair[0].weights != pair[1].weights]
-        for corpus in corpora:
-            own = [(held[id(x)][corpus], held[id(y)][corpus]) for x, y in pairs]
-            for method in dict.fromkeys(name for first, _ in own for name in first):
-                both = [
-                    (pair, first[method], second[method])
-                    for pair, (first, second) in zip(pairs, own, strict=True)
-                    if method in first and method in second and first[method].keys() & second[method].keys()
-                ]
-                if both:
-                    found += _measured({"corpus": corpus, "method": method, "a": a, "b": b}, both)
-    figures = estimates((means for _, means in found), seed=seed)
-    made = [Agreement(**row, **asdict(figure)) for (row, _), figure in zip(found, figures, strict=True)]
-    return tuple(made), (note,) if without else ()
+    return agreements, (note,) if without else ()
 
 
 def _explanations(run: _Run, corpus: str) -> dict[str, Readings]:
     """What the audit stored, by method. `random` never looked at the model: its draws agree by their seed."""
-    wanted = {method["name"] for method in run.summary["methods"]}
-    found = stored(run.folder / "corpora" / store.slug(corpus) / "attributions")
-    return {name: own for name, own in found.items() if name in wanted and base_name(name) != CHANCE}
+    wanted = {method.name for method in run.summary.methods if base_name(method.name) != CHANCE}
+    held = stored(run.folder / "corpora" / store.slug(corpus) / "attributions")
+    return {name: readings for name, readings in held.items() if name in wanted}
 
 
 def _measured(
-    key: Mapping[str, str], both: Sequence[tuple[Pair, Readings, Readings]]
-) -> list[tuple[dict[str, Any], list[float | None]]]:
+    names: tuple[str, str, str, str], both: Sequence[tuple[Pair, Readings, Readings]]
+) -> list[tuple[Agreement, list[float | None]]]:
     """Each measure's record but for its estimate, and what that is of: every text's mean over the pairs of runs."""
-    found = [compared(first, second) for _, first, second in both]
-    if len({one.level for one in found}) > 1:  # one figure is of one kind of unit
-        found = [compared(first, second, level="word") for _, first, second in both]
+    likenesses = [compared(first, second) for _, first, second in both]
+    if len({pair.level for pair in likenesses}) > 1:  # one figure is of one kind of unit
+        likenesses = [compared(first, second, level="word") for _, first, second in both]
     rows = []
     for measure in MEASURES:
+        values = [pair.tau if measure == "tau" else pair.jaccard for pair in likenesses]
         texts: dict[str, list[float | None]] = {}
-        for one in found:
-            for text, value in zip(one.texts, getattr(one, measure), strict=True):
+        for pair, by_text in zip(likenesses, values, strict=True):
+            for text, value in zip(pair.texts, by_text, strict=True):
                 texts.setdefault(text, []).append(value)
-        row = {
-            **key,
-            "measure": measure,
-            "level": found[0].level,
-            "values": tuple(mean(getattr(one, measure)) for one in found),
-            "runs": tuple((x.folder.name, y.folder.name) for (x, y), _, _ in both),
-            "comparisons": sum(len(one.texts) for one in found),
-            "other_class": sum(one.other_class for one in found),
-        }
-        rows.append((row, [mean(values) for values in texts.values()]))
+        row = Agreement(
+            *names,
+            measure=measure,
+            level=likenesses[0].level,
+            mean=None,
+            low=None,
+            high=None,
+            n=0,
+            undefined=0,
+            values=tuple(map(mean, values)),
+            runs=tuple((x.folder.name, y.folder.name) for (x, y), _, _ in both),
+            comparisons=sum(len(pair.texts) for pair in likenesses),
+            other_class=sum(pair.other_class for pair in likenesses),
+        )
+        rows.append((row, [mean(of_text) for of_text in texts.values()]))
     return rows
 
 
@@ -230,36 +245,37 @@ def _measured(
 
 
 def _tests(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key]) -> tuple[Test, ...]:
-    families: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    families: dict[tuple[str, str], list[Test]] = {}  # by corpus and metric
     for key in keys:
         for a, b in combinations(models, 2):
-            found = _test(models[a], models[b], key)
-            if found is not None:
-                families.setdefault(key[:2], []).append({"method": key[2], "a": a, "b": b, **found})
+            test = _test(models, a, b, key)
+            if test is not None:
+                families.setdefault(key[:2], []).append(test)
     return tuple(
-        Test(corpus=corpus, metric=metric, p_holm=float(p), **row)
-        for (corpus, metric), rows in families.items()
-        for row, p in zip(rows, holm([row["p_rank_sum"] for row in rows]), strict=True)
+        replace(test, p_holm=float(p))
+        for family in families.values()
+        for test, p in zip(family, holm([test.p_rank_sum for test in family]), strict=True)
     )
 
 
-def _test(a: Sequence[_Run], b: Sequence[_Run], key: Key) -> dict[str, Any] | None:
-    seeds = len(a) > 1 and len(b) > 1
+def _test(models: Mapping[str, Sequence[_Run]], a: str, b: str, key: Key) -> Test | None:
+    """Two models on one figure, its p not yet corrected; None where one of them has too few values."""
+    seeds = len(models[a]) > 1 and len(models[b]) > 1
     paired = None
     if seeds:
-        first, second = np.array(_means(a, key)), np.array(_means(b, key))
+        first, second = np.array(_means(models[a], key)), np.array(_means(models[b], key))
     else:
-        ours, theirs = _per_text(a, key), _per_text(b, key)
+        ours, theirs = _per_text(models[a], key), _per_text(models[b], key)
         first, second = np.array(list(ours.values())), np.array(list(theirs.values()))
-        alike = all(_same_texts(a[0], other, key[0]) for other in (*a, *b))
+        alike = all(_same_texts(models[a][0], other, key[0]) for other in (*models[a], *models[b]))
         common = [text for text in ours if text in theirs] if alike else []
         if common:
-            test = signed_rank(np.array([ours[text] - theirs[text] for text in common]))
-            paired = float(test.p[0]) if test.n[0] else None
-    found = between(first, second)
-    if found is None:
+            signed = signed_rank(np.array([ours[text] - theirs[text] for text in common]))
+            paired = number(signed.p[0]) if signed.n[0] else None
+    samples = between(first, second)
+    if samples is None:
         return None
-    return {"unit": "seeds" if seeds else "texts", "p_paired": paired, **asdict(found)}
+    return Test(*key, a, b, "seeds" if seeds else "texts", p_holm=np.nan, p_paired=paired, **asdict(samples))
 
 
 def _per_text(runs: Sequence[_Run], key: Key) -> dict[str, float]:

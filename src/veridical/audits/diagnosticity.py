@@ -9,16 +9,17 @@ Arrays are [..., methods, metrics, texts]; NaN is a score that does not exist, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from veridical.core.statistics import ALPHA, bca, holm, rank_sums, signed_rank
+from veridical.core.statistics import ALPHA, bca, holm, mean, rank_sums, signed_rank
 
 Better = Literal["higher", "lower"]
+Control = Literal["permutation", "gaussian"]  # the random explanation: the method's own scores shuffled, or noise
 Ties = Literal["half", "strict", "win"]
 
 DECIMALS = 6  # of a score that count: what is beyond is float32 noise, which changes with the batch
@@ -26,13 +27,42 @@ DECIMALS = 6  # of a score that count: what is beyond is float32 noise, which ch
 
 @dataclass(frozen=True)
 class Diagnosticity:
-    """One metric on some pairs, under each way to count ties."""
+    """One metric on the explanations of one method, or of all together (method ""), against one control."""
 
-    value: float | None  # under the chosen one; a tie counts half by default
-    strict: float | None
-    ties_win: float | None
-    tie_rate: float | None
-    n: int  # pairs
+    corpus: str
+    control: Control
+    metric: str
+    method: str
+    value: float  # a tie counts half
+    low: float | None
+    high: float | None
+    strict: float  # a tie counts as lost
+    ties_win: float
+    tie_rate: float
+    n: int  # texts
+    pairs: int
+    p: float
+    p_holm: float
+    diagnostic: bool  # shown to be above one half
+    weight: float  # in the ranking
+    curve: tuple[float | None, ...]  # the value per ratio
+
+
+@dataclass(frozen=True)
+class MetricTest:
+    """Whether metric `a` is more diagnostic than `b`, for one method or for all together (method ""): effect and
+    difference are positive where it is."""
+
+    corpus: str
+    method: str
+    a: str
+    b: str
+    difference: float
+    p: float
+    p_holm: float
+    p_rank_sum: float  # unpaired, as Zhao and Aletras 2023 print it
+    effect: float
+    n: int
 
 
 def outcomes(real: np.ndarray, control: np.ndarray, better: Better = "higher") -> np.ndarray:
@@ -52,18 +82,6 @@ def credit(outcome: np.ndarray, ties: Ties = "half") -> np.ndarray:
     return np.where(outcome == 0, tie, (outcome + 1) / 2)
 
 
-def diagnosticity(
-    real: np.ndarray, control: np.ndarray, better: Better = "higher", *, ties: Ties = "half"
-) -> Diagnosticity:
-    """Of one metric, from its scores of explanations and of the random ones in their places."""
-    found = outcomes(real, control, better)
-    found = found[~np.isnan(found)]
-    if not len(found):
-        return Diagnosticity(None, None, None, None, 0)
-    mean = {way: float(credit(found, way).mean()) for way in ("half", "strict", "win")}
-    return Diagnosticity(mean[ties], mean["strict"], mean["win"], float((found == 0).mean()), len(found))
-
-
 def over_methods(values: np.ndarray) -> np.ndarray:
     """Mean over the first axis, leaving out what does not exist; NaN where nothing does."""
     there = ~np.isnan(values)
@@ -78,63 +96,79 @@ def diagnosticity_rows(
     metrics: Sequence[str],
     pooled: Sequence[bool],
     *,
+    corpus: str = "",
+    control: Control = "permutation",
     seed: int = 0,
-) -> list[dict[str, Any]]:
+) -> list[Diagnosticity]:
     """A row per metric and method, and one per metric over the pooled methods together (method "").
 
     `outcome` is [methods, metrics, texts]; `curves` has for each metric [methods, texts, ratios]. A metric's value
     over several methods is per text the mean over them, then over texts: texts are what the interval resamples and
     what the test (signed rank against one half, Holm over the metrics) counts.
     """
-    chosen = np.flatnonzero(np.asarray(pooled))
-    blocks = [("", chosen), *((name, np.array([i])) for i, name in enumerate(methods))]
-    rows: list[dict[str, Any]] = []
-    stack = []
-    for name, members in blocks:
-        ways = {way: over_methods(credit(outcome[members], way)) for way in ("half", "strict", "win")}  # [K, N]
-        tied = over_methods(np.where(np.isnan(outcome[members]), np.nan, outcome[members] == 0))
-        test = signed_rank(ways["half"] - 0.5)
-        corrected = holm(test.p)
-        for k, metric in enumerate(metrics):
-            pairs = int((~np.isnan(outcome[members, k])).sum())
-            if not pairs:
-                continue
-            value = float(np.nanmean(ways["half"][k]))
-            # A few large gains may raise the mean while most texts, and so the test, point the other way.
-            proven = bool(corrected[k] < ALPHA and value > 0.5 and test.effect[k] > 0)
-            along = curves[k][members]  # [methods, N, R]
-            rows.append(
-                {
-                    "metric": metric,
-                    "method": name,
-                    "value": value,
-                    "low": None,
-                    "high": None,
-                    "strict": float(np.nanmean(ways["strict"][k])),
-                    "ties_win": float(np.nanmean(ways["win"][k])),
-                    "tie_rate": float(np.nanmean(tied[k])),
-                    "n": int(test.n[k]),
-                    "pairs": pairs,
-                    "p": float(test.p[k]),
-                    "p_holm": float(corrected[k]),
-                    "diagnostic": proven,
-                    "weight": max(0.0, 2 * (value - 0.5)) if proven else 0.0,
-                    "curve": [_mean(over_methods(credit(along[..., r]))) for r in range(along.shape[-1])],
-                }
-            )
-            stack.append(ways["half"][k])
-    if rows:
-        for row, low, high in zip(rows, *bca(np.array(stack), seed=seed), strict=True):
-            row["low"], row["high"] = (None, None) if np.isnan(low) else (float(low), float(high))
-    return rows
+    blocks = [("", np.flatnonzero(np.asarray(pooled))), *((name, np.array([i])) for i, name in enumerate(methods))]
+    rows: list[Diagnosticity] = []
+    samples: list[np.ndarray] = []  # of each row, what its interval resamples
+    for method, members in blocks:
+        along = [curve[members] for curve in curves]
+        for row, sample in _block(outcome[members], along, metrics, (corpus, control, method)):
+            rows.append(row)
+            samples.append(sample)
+    if not rows:
+        return []
+    bounds = zip(*bca(np.array(samples), seed=seed), strict=True)
+    return [
+        row if np.isnan(low) else replace(row, low=float(low), high=float(high))
+        for row, (low, high) in zip(rows, bounds, strict=True)
+    ]
 
 
-def metric_tests(credits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, Any]]:
+def _block(
+    outcome: np.ndarray, curves: Sequence[np.ndarray], metrics: Sequence[str], of: tuple[str, Control, str]
+) -> Iterator[tuple[Diagnosticity, np.ndarray]]:
+    """Rows of some methods together, still without interval, each with its value per text; `of` names corpus, control
+    and method."""
+    corpus, control, method = of
+    half, strict, win = (over_methods(credit(outcome, way)) for way in ("half", "strict", "win"))  # [K, N]
+    tied = over_methods(np.where(np.isnan(outcome), np.nan, outcome == 0))
+    test = signed_rank(half - 0.5)
+    corrected = holm(test.p)
+    for k, metric in enumerate(metrics):
+        pairs = int((~np.isnan(outcome[:, k])).sum())
+        if not pairs:
+            continue
+        value = float(np.nanmean(half[k]))
+        # A few large gains may raise the mean while most texts, and so the test, point the other way.
+        proven = bool(corrected[k] < ALPHA and value > 0.5 and test.effect[k] > 0)
+        row = Diagnosticity(
+            corpus=corpus,
+            control=control,
+            metric=metric,
+            method=method,
+            value=value,
+            low=None,
+            high=None,
+            strict=float(np.nanmean(strict[k])),
+            ties_win=float(np.nanmean(win[k])),
+            tie_rate=float(np.nanmean(tied[k])),
+            n=int(test.n[k]),
+            pairs=pairs,
+            p=float(test.p[k]),
+            p_holm=float(corrected[k]),
+            diagnostic=proven,
+            weight=max(0.0, 2 * (value - 0.5)) if proven else 0.0,
+            curve=tuple(mean(over_methods(credit(curves[k][..., r]))) for r in range(curves[k].shape[-1])),
+        )
+        yield row, half[k]
+
+
+def metric_tests(
+    credits: np.ndarray, metrics: Sequence[str], *, corpus: str = "", method: str = ""
+) -> list[MetricTest]:
     """Whether one metric is more diagnostic than another, for every pair of them; `credits` is [metrics, texts].
 
     Signed rank on the texts both have scored, Holm over all pairs; beside it the rank sum that Zhao and Aletras 2023
-    print, which takes the texts of the two as unrelated. Effect and difference are positive where `a` is more
-    diagnostic.
+    print, which takes the texts of the two as unrelated.
     """
     pairs = list(combinations(range(len(metrics)), 2))
     if not pairs:
@@ -142,24 +176,19 @@ def metric_tests(credits: np.ndarray, metrics: Sequence[str]) -> list[dict[str, 
     test = signed_rank(np.array([credits[i] - credits[j] for i, j in pairs]))
     corrected = holm(test.p)
     unpaired, _ = rank_sums(credits[[i for i, _ in pairs]], credits[[j for _, j in pairs]])
-    rows = []
-    for row, (i, j) in enumerate(pairs):
-        if not test.n[row]:
-            continue
-        rows.append(
-            {
-                "a": metrics[i],
-                "b": metrics[j],
-                "difference": float(test.difference[row]),
-                "p": float(test.p[row]),
-                "p_holm": float(corrected[row]),
-                "p_rank_sum": float(unpaired[row]),
-                "effect": float(test.effect[row]),
-                "n": int(test.n[row]),
-            }
+    return [
+        MetricTest(
+            corpus=corpus,
+            method=method,
+            a=metrics[i],
+            b=metrics[j],
+            difference=float(test.difference[row]),
+            p=float(test.p[row]),
+            p_holm=float(corrected[row]),
+            p_rank_sum=float(unpaired[row]),
+            effect=float(test.effect[row]),
+            n=int(test.n[row]),
         )
-    return rows
-
-
-def _mean(values: np.ndarray) -> float | None:
-    return None if np.isnan(values).all() else float(np.nanmean(values))
+        for row, (i, j) in enumerate(pairs)
+        if test.n[row]
+    ]

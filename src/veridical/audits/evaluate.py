@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 
 from veridical.attribution import Method, methods
+from veridical.audits.diagnosticity import Control
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Score
@@ -35,7 +36,6 @@ from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.model.target import Which, read_target
 
-Control = Literal["permutation", "gaussian"]
 PART = 16  # examples whose questions are held at once
 
 Tick = Callable[[int], None]
@@ -84,12 +84,10 @@ def evaluate(
     Gaussian draws), which is what diagnosticity compares with. `explanations` made elsewhere (`to_attributions`) are
     scored like ours. With `out` the work is stored there part by part and resumed.
     """
-    for control in controls:
-        if control not in get_args(Control):
-            allowed = ", ".join(get_args(Control))
-            raise InputError(f"controls has {control!r}; allowed: {allowed}.")
+    if unknown := [control for control in controls if control not in get_args(Control)]:
+        raise InputError(f"controls has {unknown[0]!r}; allowed: {', '.join(get_args(Control))}.")
     clf = clf if isinstance(clf, Classifier) else load(clf)
-    found = as_examples(examples)
+    texts = as_examples(examples)
     job = _Job(
         clf=clf,
         methods=_methods(methods),
@@ -101,30 +99,10 @@ def evaluate(
         folder=None if out is None else Path(out),
         budget=budget,
     )
-    foreign = _by_method(explanations, found)
-    if not job.methods and not foreign:
-        raise InputError("There is no method to evaluate; name at least one, such as attention.")
-    if metrics and not job.metrics:
-        raise InputError("There is no metric to evaluate by; name at least one, such as sufficiency.")
-    if twice := [choice.label for choice in job.methods if choice.label in foreign]:
-        raise InputError(f"The explanations made elsewhere are called {twice[0]!r}, as one of ours is; rename them.")
-    _claim(job, found)
-    places = {choice.label: _place(choice) for choice in job.methods}
-    places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
-    encoded = clf.encode(found)
-    warn_of_cuts(clf, encoded)
-    cells: list[Cell] = []
-    made: dict[str, list[Attribution]] = {}
-    for number, start in enumerate(range(0, len(found), PART)):
-        part = encoded[start : start + PART]
-        own = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
-        given = {name: rows[start : start + PART] for name, rows in foreign.items()}
-        cells += _cells(job, {**own, **given}, places, part, number)
-        for name, rows in {**own, **given}.items():
-            made.setdefault(name, []).extend(rows)
-        if tick is not None:
-            tick(len(part))
-    return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in made.items()})
+    foreign = _by_method(explanations, texts)
+    _check(job, foreign, bool(metrics))
+    _claim(job, texts)
+    return _evaluated(job, texts, foreign, tick)
 
 
 @dataclass(frozen=True)
@@ -140,6 +118,38 @@ class _Job:
     budget: int
 
 
+def _evaluated(
+    job: _Job, texts: Sequence[Example], foreign: Mapping[str, Sequence[Attribution]], tick: Tick | None
+) -> Evaluation:
+    """Part by part, explained by our methods and scored with the explanations made elsewhere."""
+    places = {choice.label: _place(choice) for choice in job.methods}
+    places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
+    encoded = job.clf.encode(texts)
+    warn_of_cuts(job.clf, encoded)
+    cells: list[Cell] = []
+    by_method: dict[str, list[Attribution]] = {}
+    for number, start in enumerate(range(0, len(texts), PART)):
+        part = encoded[start : start + PART]
+        ours = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
+        both = {**ours, **{name: rows[start : start + PART] for name, rows in foreign.items()}}
+        cells += _cells(job, both, places, part, number)
+        for name, rows in both.items():
+            by_method.setdefault(name, []).extend(rows)
+        if tick is not None:
+            tick(len(part))
+    return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in by_method.items()})
+
+
+def _check(job: _Job, foreign: Mapping[str, Sequence[Attribution]], measured: bool) -> None:
+    """Insist on something to evaluate and, where metrics were named, on something to evaluate by."""
+    if not job.methods and not foreign:
+        raise InputError("There is no method to evaluate; name at least one, such as attention.")
+    if measured and not job.metrics:
+        raise InputError("There is no metric to evaluate by; name at least one, such as sufficiency.")
+    if twice := [choice.label for choice in job.methods if choice.label in foreign]:
+        raise InputError(f"The explanations made elsewhere are called {twice[0]!r}, as one of ours is; rename them.")
+
+
 def _methods(specs: str | Sequence[str]) -> list[Choice[Method]]:
     return methods.choose_all(specs)
 
@@ -150,8 +160,8 @@ def _metrics(specs: str | Sequence[str]) -> list[Choice[Metric]]:
 
 def _place(choice: Choice[Any]) -> str:
     """A folder name for a method or metric with its options: readable, unique by hash."""
-    own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
-    return f"{choice.entry.name}-{store.stable_hash(own)}"
+    identity = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
+    return f"{choice.entry.name}-{store.stable_hash(identity)}"
 
 
 def _content(rows: Sequence[Attribution]) -> str:
@@ -189,10 +199,10 @@ def _attributions(job: _Job, choice: Choice[Method], part: Sequence[Encoded], nu
     path = None if job.folder is None else _file(job.folder / "attributions" / _place(choice), number)
     if path is not None and path.exists():
         return to_attributions(job.clf, read_explanations(path), [e.example for e in part])
-    made = attributions(job.clf, part, choice, job.which, budget=job.budget)
+    rows = attributions(job.clf, part, choice, job.which, budget=job.budget)
     if path is not None:
-        write_explanations(path, [Explanation.of(job.clf, a) for a in made])
-    return made
+        write_explanations(path, [Explanation.of(job.clf, row) for row in rows])
+    return rows
 
 
 def _by_method(given: Sequence[Attribution], examples: Sequence[Example]) -> dict[str, list[Attribution]]:
@@ -200,17 +210,17 @@ def _by_method(given: Sequence[Attribution], examples: Sequence[Example]) -> dic
     ordered: dict[str, list[Attribution]] = {}
     for name in dict.fromkeys(a.method for a in given):
         rows = [a for a in given if a.method == name]
-        own = {a.example.id: a for a in rows}
-        if len(own) < len(rows):
+        by_id = {a.example.id: a for a in rows}
+        if len(by_id) < len(rows):
             twice = next(key for key, count in Counter(a.example.id for a in rows).items() if count > 1)
             raise InputError(f"The explanations {name!r} have example {twice!r} twice; give one for every example.")
-        missing = [e.id for e in examples if e.id not in own]
+        missing = [e.id for e in examples if e.id not in by_id]
         if missing:
             raise InputError(
                 f"The explanations {name!r} lack {len(missing)} of {len(examples)} examples, the first {missing[0]!r}; "
                 "give one for every example that is evaluated."
             )
-        ordered[name] = [own[e.id] for e in examples]
+        ordered[name] = [by_id[e.id] for e in examples]
     return ordered
 
 
@@ -219,25 +229,25 @@ def _by_method(given: Sequence[Attribution], examples: Sequence[Example]) -> dic
 
 def _cells(
     job: _Job,
-    found: Mapping[str, Sequence[Attribution]],
+    explanations: Mapping[str, Sequence[Attribution]],
     places: Mapping[str, str],
     part: Sequence[Encoded],
     number: int,
 ) -> list[Cell]:
     """The part's cells: those on file are read, all others are worked out together."""
     files: dict[tuple[str, str], Path | None] = {}
-    pairs = {pair_name(a, b): (places[a], places[b]) for a, b in combinations(found, 2)}
+    pairs = {pair_name(a, b): (places[a], places[b]) for a, b in combinations(explanations, 2)}
     for metric in job.metrics:
-        for method in _subjects(metric, found):
-            own = f"pair-{store.stable_hash(pairs[method])}" if method in pairs else places[method]
-            folder = None if job.folder is None else job.folder / "scores" / _place(metric) / own
+        for method in _subjects(metric, explanations):
+            place = f"pair-{store.stable_hash(pairs[method])}" if method in pairs else places[method]
+            folder = None if job.folder is None else job.folder / "scores" / _place(metric) / place
             files[metric.label, method] = None if folder is None else _file(folder, number)
     # What is worked out together shares batches, whose make-up shows in the last bit. So a part that was interrupted
     # between its files is worked out again as it was, which the journal tells.
     journal = None if job.folder is None else job.folder / "scores" / f"part-{number:04d}.writing.json"
     begun = [tuple(key) for key in store.read_json(journal)] if journal is not None and journal.exists() else []
     missing = [key for key, path in files.items() if key in begun or path is None or not path.exists()]
-    worked = _work(job, found, part, missing)
+    worked = _work(job, explanations, part, missing)
     if journal is not None and worked:
         store.write_json(journal, list(worked))
     cells: list[Cell] = []
@@ -254,11 +264,11 @@ def _cells(
     return cells
 
 
-def _subjects(metric: Choice[Metric], found: Mapping[str, Any]) -> list[str]:
+def _subjects(metric: Choice[Metric], explanations: Mapping[str, Any]) -> list[str]:
     """What a metric is a metric of: each method, or each pair of them."""
     if "pair" in metric.entry.needs:
-        return [pair_name(a, b) for a, b in combinations(found, 2)]
-    return list(found)
+        return [pair_name(a, b) for a, b in combinations(explanations, 2)]
+    return list(explanations)
 
 
 def pair_name(a: str, b: str) -> str:
@@ -268,7 +278,7 @@ def pair_name(a: str, b: str) -> str:
 
 def _work(
     job: _Job,
-    found: Mapping[str, Sequence[Attribution]],
+    explanations: Mapping[str, Sequence[Attribution]],
     part: Sequence[Encoded],
     missing: Sequence[tuple[str, str]],
 ) -> dict[tuple[str, str], list[Cell]]:
@@ -289,13 +299,13 @@ def _work(
         if "pair" in metric.entry.needs:
             a, b = key[1].split(" ~ ")
             for row, e in enumerate(part):
-                pair = (seen(found[name][row], row, found[name][row].scores) for name in (a, b))
+                pair = (seen(explanations[name][row], row, explanations[name][row].scores) for name in (a, b))
                 score = metric.entry.run(*pair, **metric.options)
                 results[key].append(Cell(job.corpus, e.example.id, key[1], key[0], score))
             continue
         controls = ("", *job.controls) if metric.entry.kind in ("faithfulness", "truth") else ("",)
         for control in controls:
-            for row, attribution in enumerate(found[key[1]]):
+            for row, attribution in enumerate(explanations[key[1]]):
                 if not _applies(metric.entry, attribution.example):
                     continue
                 ex = seen(attribution, row, _scores(job, attribution, control))

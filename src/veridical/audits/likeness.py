@@ -17,6 +17,7 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Span
 from veridical.core.text import align
+from veridical.explanations.exchange import Reading, units_of
 from veridical.metric.agreement import kendall
 from veridical.metric.jaccard import overlap
 from veridical.model.erase import Level, budget
@@ -24,25 +25,8 @@ from veridical.model.erase import Level, budget
 SHARE = 0.25  # of the units, for the overlap (REGEX, tables 3 and 8)
 
 
-@dataclass(frozen=True, eq=False)
-class Reading:
-    """One model's explanation of one text, without its tokenizer: what of it another model's can be held against."""
-
-    id: str
-    text: str
-    target: int | str  # the explained class: its name where it is known, for models may number classes differently
-    spans: tuple[Span, ...]  # n, characters of the free tokens: specials and the context are left out
-    scores: np.ndarray  # [n] float64
-
-    def by_word(self) -> dict[int, float]:
-        """The sum of every word's tokens, for the words that were read at least in part."""
-        words: dict[int, float] = {}
-        for word, score in zip(align(self.text, self.spans), self.scores.tolist(), strict=True):
-            words[word] = words.get(word, 0.0) + score
-        return words
-
-
 Readings = dict[tuple[str, str], Reading]  # by id and text
+Units = Sequence[tuple[Span, float]]  # the characters of each unit and its score
 
 
 @dataclass(frozen=True)
@@ -69,7 +53,7 @@ def likeness(
     Texts are matched by id and wording, in the order of `a`; those that only one has are left out. Without `level` it
     is tokens if both models cut every text alike, else words. `abs` compares sizes, whatever the sign.
     """
-    return compared(_by_key(map(reading, a)), _by_key(map(reading, b)), level=level, share=share, abs=abs)
+    return compared(by_key(map(reading, a)), by_key(map(reading, b)), level=level, share=share, abs=abs)
 
 
 def compared(
@@ -83,81 +67,97 @@ def compared(
     """`likeness` of readings by id and text."""
     if not 0 < share <= 1:
         raise InputError(f"share is {share}; it must be above 0 and at most 1.")
-    pairs = [(first, b[key]) for key, first in a.items() if key in b]
+    pairs = {key: (units_of(first, key[1]), units_of(b[key], key[1])) for key, first in a.items() if key in b}
     if not pairs:
         raise InputError("The two models explained no text in common; explain the same texts with both.")
-    differing = [first.id for first, second in pairs if first.spans != second.spans]
+    differing = [key for key, both in pairs.items() if len({tuple(span for span, _ in units) for units in both}) > 1]
     level = level or ("word" if differing else "token")
     if level == "token" and differing:
         raise InputError(
-            f"The two models cut the text {differing[0]!r} into different tokens; compare them with level='word'."
+            f"The two models cut the text {differing[0][0]!r} into different tokens; compare them with level='word'."
         )
     tau, jaccard = [], []
-    for first, second in pairs:
-        x, y = _units(first, second, level)
+    for (_, text), both in pairs.items():
+        x, y = _by_token(*both) if level == "token" else _by_word(*both, text)
         x, y = (np.abs(x), np.abs(y)) if abs else (x, y)
         tau.append(kendall(x, y))
         jaccard.append(overlap(x, y, budget(len(x), share)))
     return Likeness(
         level=level,
-        texts=tuple(first.id for first, _ in pairs),
+        texts=tuple(name for name, _ in pairs),
         tau=tuple(tau),
         jaccard=tuple(jaccard),
-        other_class=sum(first.target != second.target for first, second in pairs),
+        other_class=sum(a[key].target != b[key].target for key in pairs),
     )
 
 
-def _units(a: Reading, b: Reading, level: Level) -> tuple[np.ndarray, np.ndarray]:
-    """Scores of the units that both models have read, in reading order. [n], [n]"""
-    if level == "token":
-        return a.scores, b.scores
-    first, second = a.by_word(), b.by_word()
-    both = sorted(first.keys() & second.keys())
-    return np.array([first[w] for w in both]), np.array([second[w] for w in both])
+def _by_token(a: Units, b: Units) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of the tokens, which are the same. [n], [n]"""
+    return np.array([score for _, score in a]), np.array([score for _, score in b])
+
+
+def _by_word(a: Units, b: Units, text: str) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of every word's tokens, for the words that both have read at least in part, in reading order. [n], [n]"""
+    sums: list[dict[int, float]] = []
+    for units in (a, b):
+        words: dict[int, float] = {}
+        for word, (_, score) in zip(align(text, [span for span, _ in units]), units, strict=True):
+            words[word] = words.get(word, 0.0) + score
+        sums.append(words)
+    both = sorted(sums[0].keys() & sums[1].keys())
+    return np.array([sums[0][word] for word in both]), np.array([sums[1][word] for word in both])
 
 
 # -- where readings come from -------------------------------------------------------------------------------
 
 
 def reading(attribution: Attribution) -> Reading:
-    """What an attribution says of its free tokens."""
-    encoded, free = attribution.encoded, np.flatnonzero(attribution.encoded.free)
+    """What an attribution says of its text."""
+    encoded = attribution.encoded
     return Reading(
+        where=encoded.example.id,
+        method=attribution.method,
+        scores=np.asarray(attribution.scores, dtype=np.float64),
         id=encoded.example.id,
         text=encoded.example.text,
         target=attribution.target,
-        spans=tuple(encoded.spans[i] for i in free),
-        scores=np.asarray(attribution.scores, dtype=np.float64)[free],
+        spans=encoded.spans,
+        free=encoded.free,
     )
 
 
 def stored(folder: Path) -> dict[str, Readings]:
     """The readings in an `attributions` folder of an audit, by method, then by id and text; none if it is not there."""
-    found: dict[str, Readings] = {}
+    readings: dict[str, Readings] = {}
     # A method whose version was raised since has a folder for each; the one written last is what the scores are of.
     folders = [path for path in folder.glob("*") if (path / "part-0000.parquet").is_file()]
     for place in sorted(folders, key=lambda path: (path / "part-0000.parquet").stat().st_mtime_ns):
         table = store.read_parts(place)
         rows = table.select(["id", "text", "method", "target_name", "starts", "ends", "free", "scores"]).to_pylist()
-        found[rows[0]["method"]] = _by_key(map(_stored, rows))
-    return found
+        readings[rows[0]["method"]] = by_key(_stored(row, place) for row in rows)
+    return readings
 
 
-def _stored(row: Mapping[str, Any]) -> Reading:
-    free = np.flatnonzero(row["free"])
+def _stored(row: Mapping[str, Any], place: Path) -> Reading:
+    """With the class by its name: models may number classes differently."""
     return Reading(
+        where=f"{place}, {row['id']}",
+        method=row["method"],
+        scores=np.array(row["scores"], dtype=np.float64),
         id=row["id"],
         text=row["text"],
         target=row["target_name"],
-        spans=tuple((row["starts"][i], row["ends"][i]) for i in free),
-        scores=np.array(row["scores"], dtype=np.float64)[free],
+        spans=tuple(zip(row["starts"], row["ends"], strict=True)),
+        free=tuple(row["free"]),
     )
 
 
-def _by_key(readings: Iterable[Reading]) -> Readings:
-    found: Readings = {}
-    for one in readings:
-        if (one.id, one.text) in found:
-            raise InputError(f"Two explanations are of the text {one.id!r}; give those of one model by one method.")
-        found[one.id, one.text] = one
-    return found
+def by_key(readings: Iterable[Reading]) -> Readings:
+    """Readings by id and text."""
+    known: Readings = {}
+    for reading in readings:
+        key = (reading.id or "", reading.text or "")
+        if key in known:
+            raise InputError(f"Two explanations are of the text {key[0]!r}; give those of one model by one method.")
+        known[key] = reading
+    return known

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib.resources import files
-from typing import Any
 
 from markupsafe import Markup
 
-from veridical.audits.page_examples import as_json
+from veridical.audits.page_examples import as_json, page_data
 from veridical.audits.page_view import View
+from veridical.audits.record import AuditSummary, ShownTexts
 from veridical.explanations.display import duration
 from veridical.page import plots
 from veridical.page.render import render
 from veridical.page.words import UNDEFINED, figure, interval, p_value, rank, rank_interval
 
 
-def audit_page(summary: Mapping[str, Any], examples: Sequence[Mapping[str, Any]], retraining: str = "") -> str:
-    """One self-contained HTML page. The shapes of both are what `audit` stores; `retraining` is a section on ROAR, as
-    its own room renders it."""
+def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = "") -> str:
+    """One self-contained HTML page; `retraining` is a section on ROAR, as its own room renders it."""
     page = View(summary)
     script = files("veridical.audits").joinpath("audit.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()  # the one script the page may run
@@ -32,15 +30,14 @@ def audit_page(summary: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]
         corpora=[page.corpus(corpus) for corpus in page.corpora],
         script=Markup(script),
         script_hash=digest,
-        data=Markup(as_json(page.data(examples))),
-        examples=len(examples),
+        data=Markup(as_json(page_data(page, examples))),
+        examples=len(examples.texts),
         num=_marked(figure),
         rank=_marked(rank),
         rank_span=_marked(rank_interval),
         p=_marked(p_value),
         span=_marked(interval),
-        duration=_marked(lambda seconds: UNDEFINED if seconds is None else duration(seconds)),
-        setting=lambda value: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False),
+        duration=duration,
         shape=plots.shape,
         retraining=Markup(retraining),
     )

@@ -21,7 +21,7 @@ from veridical.cli import robustness as cli_robustness
 from veridical.cli import run as cli_run
 from veridical.cli import status as cli_status
 from veridical.cli.search import ByMethods, ByTexts, Searched, Selected
-from veridical.cli.speech import Json, Number, PlainGroup, say
+from veridical.cli.speech import Json, Number, PlainGroup, With, say
 from veridical.core.spec import listed
 
 app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
@@ -38,11 +38,16 @@ def main() -> None:
 def veridical(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", metavar="", help="Print the version.")] = False,
+    with_: With = None,
 ) -> None:
     """Which explanation of your text classifier may you believe?
 
     Start with [bold]veridical demo[/]. Every verb has its own --help with an example.
     """
+    if with_:
+        from veridical.core.plugins import use
+
+        use(*with_)
     if version:
         from veridical import __version__
 

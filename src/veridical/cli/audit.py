@@ -12,9 +12,10 @@ from veridical.cli.speech import Json, Number
 from veridical.core.spec import listed
 
 if TYPE_CHECKING:
-    from veridical.audits.audit import Corpus
+    from veridical.audits.audit import Audit
+    from veridical.audits.corpora import Corpus
     from veridical.audits.evaluate import Evaluation
-    from veridical.explanations.exchange import Row
+    from veridical.explanations.exchange import Reading
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, a model's folder or a hub id.")]
 Target = Annotated[str, typer.Option(metavar="CLASS", help="Explained class: predicted, gold, a name or an index.")]
@@ -56,7 +57,8 @@ def evaluate(
 
     Example: veridical evaluate runs/x --data hutto/movies --method attention,lime --metric decision_flip --out scores
     """
-    from veridical.audits.audit import claim, corpora_of
+    from veridical.audits.audit import claim
+    from veridical.audits.corpora import corpora_of
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
     from veridical.cli.data import plain_table
@@ -102,7 +104,7 @@ def evaluate(
     typer.echo(str(path))
 
 
-def _of_sample(rows: list[Row], corpus: Corpus, data: str, split: str) -> list[Row]:
+def _of_sample(rows: list[Reading], corpus: Corpus, data: str, split: str) -> list[Reading]:
     """Explanations of the texts that were drawn, where there are some of the whole split."""
     from veridical.cli.speech import say
     from veridical.data import load_data
@@ -180,6 +182,7 @@ def audit(
     Example: veridical audit runs/x --data hutto/movies --ood hutto/amazon,hutto/tweets --limit 100 --out audit
     """
     from veridical.audits.audit import audit as run
+    from veridical.audits.record import SUMMARY
     from veridical.core.errors import InputError
 
     controls: list[Literal["permutation", "gaussian"]] = []
@@ -205,32 +208,30 @@ def audit(
         progress=False if as_json else None,
     )
     if as_json:
-        typer.echo(json.dumps(made.summary, indent=2, ensure_ascii=False))
+        typer.echo((made.folder / SUMMARY).read_text(encoding="utf-8"), nl=False)
         return
     print_audit(made)
 
 
-def print_audit(made: object) -> None:
+def print_audit(made: Audit) -> None:
     """The verdict, the ranking and where the page lies."""
     from rich.console import Console
 
-    from veridical.audits.audit import Audit
     from veridical.cli.data import plain_table
 
-    assert isinstance(made, Audit)
     console = Console(highlight=False)
-    home = made.summary["corpora"][0]["name"]
+    home = made.summary.corpora[0].name
     console.print(f"\n{made.verdict}\n", markup=False)
-    rows = [row for row in made.summary["ranking"] if row["corpus"] == home]
-    if rows:
+    standings = [standing for standing in made.summary.ranking if standing.corpus == home]
+    if standings:
         table = plain_table("", "method", "mean rank", "95%", "beats its control", right=("mean rank",))
-        for row in sorted(rows, key=lambda r: r["place"]):
-            interval = "" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
-            beats = {True: "yes", False: "no", None: "not tested"}[row["beats_control"]]
-            table.add_row(str(row["place"]), row["method"], f"{row['mean_rank']:.2f}", interval, beats)
+        for row in sorted(standings, key=lambda standing: standing.place):
+            interval = "" if row.low is None else f"{row.low:.2f} to {row.high:.2f}"
+            beats = {True: "yes", False: "no", None: "not tested"}[row.beats_control]
+            table.add_row(str(row.place), row.method, f"{row.mean_rank:.2f}", interval, beats)
         console.print(table)
-    if made.summary["quick_note"]:
-        console.print(f"\n{made.summary['quick_note']}", markup=False)
+    if made.summary.quick_note:
+        console.print(f"\n{made.summary.quick_note}", markup=False)
     typer.echo(f"\nreport {made.page}")
 
 
@@ -269,15 +270,16 @@ def report(
     """
     from veridical.audits.audit import RETRAINING, retraining_of
     from veridical.audits.page import audit_page
+    from veridical.audits.record import EXAMPLES, SUMMARY, read_examples, read_summary
     from veridical.core import store
     from veridical.core.errors import InputError
     from veridical.retraining.roar.page import audit_section
     from veridical.retraining.roar.record import read_copy, write_copy
 
-    for name in ("summary.json", "examples.json"):
+    for name in (SUMMARY, EXAMPLES):
         if not (folder / name).exists():
             raise InputError(f"{folder} has no {name}; name the folder of a finished audit.")
-    summary, examples = (store.read_json(folder / name) for name in ("summary.json", "examples.json"))
+    summary, examples = read_summary(folder), read_examples(folder)
     if roar is not None:
         for name in ("summary.json", "time.json", "curves.parquet"):
             if not (roar / name).exists():

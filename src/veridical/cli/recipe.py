@@ -25,7 +25,7 @@ from typing import Any
 from veridical.core import store
 from veridical.core.errors import InputError, unknown
 from veridical.core.spec import listed
-from veridical.grid.pool import Cell
+from veridical.grid.pool import Job
 
 VERIDICAL = "veridical"
 
@@ -180,10 +180,10 @@ def _chosen(lines: Sequence[Line], only: Sequence[str], unrun: bool) -> list[Lin
 # -- running ------------------------------------------------------------------------------------------------
 
 
-def cells(commands: Iterable[Command], out: str | Path) -> list[Cell]:
+def cells(commands: Iterable[Command], out: str | Path) -> list[Job]:
     """A cell per command, waiting for those of them that it must; a training of several seeds has one more per seed, to
     run side by side."""
-    found: list[Cell] = []
+    found: list[Job] = []
     out, commands = str(Path(out).absolute()), list(commands)
     here = {command.key for command in commands}
     for command in commands:
@@ -195,9 +195,9 @@ def cells(commands: Iterable[Command], out: str | Path) -> list[Cell]:
     return found
 
 
-def _cell(command: Command, out: str) -> Cell:
+def _cell(command: Command, out: str) -> Job:
     arguments = {"words": list(command.words), "folder": out, "log": f"logs/{command.key}.txt"}
-    return Cell(command.key, "veridical.recipe:type_logged", arguments, command.after)
+    return Job(command.key, "veridical.recipe:type_logged", arguments, command.after)
 
 
 def _per_seed(command: Command) -> list[Command]:

@@ -54,6 +54,9 @@ class PlainGroup(TyperGroup):
             code = INTERRUPTED
         sys.exit(code if isinstance(code, int) else 0)
 
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        return super().parse_args(ctx, _with_first(args))  # type: ignore[arg-type]
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
@@ -71,7 +74,33 @@ class PlainGroup(TyperGroup):
             raise typer.Exit(INTERRUPTED) from stop
 
 
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with",
+        metavar="MODULE",
+        help="A module or .py file with parts of your own; before or after any verb.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print data for a program instead of text.")]
+
+
+def _with_first(args: Sequence[str]) -> list[str]:
+    """The same words with every `--with MODULE` before the verb, so that all verbs have it."""
+    modules: list[str] = []
+    others: list[str] = []
+    words = iter(args)
+    for word in words:
+        if word == "--":
+            return [*modules, *others, word, *words]
+        if word == "--with":
+            module = next(words, None)
+            if module is None:
+                raise typer.BadParameter("--with needs a module or a .py file after it")
+            modules += [word, module]
+        else:
+            (modules if word.startswith("--with=") else others).append(word)
+    return [*modules, *others]
 
 
 def say(line: str) -> None:

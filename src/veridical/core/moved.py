@@ -67,15 +67,16 @@ class Finder:
         """Nothing to run: what is asked of it is looked up."""
 
 
-def forward(package: str, home: str, name: str) -> Any:
-    """A name that stood in a package itself and now stands in one of its modules."""
+def forward(package: str, home: str, name: str, now: str | None = None) -> Any:
+    """A name that stood in a package itself and now stands in one of its modules, perhaps under another (`now`)."""
+    now = now or name
     if not name.startswith("__"):
         module = importlib.import_module(home)
-        if hasattr(module, name):
+        if hasattr(module, now):
             warnings.warn(
-                f"{package}.{name} is now {home}.{name}; the old address goes with version 0.3.", FutureWarning, 3
+                f"{package}.{name} is now {home}.{now}; the old address goes with version 0.3.", FutureWarning, 3
             )
-            return getattr(module, name)
+            return getattr(module, now)
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 

@@ -112,7 +112,6 @@ class Explained:
     logits: np.ndarray  # [C]
     scores: np.ndarray | None = None  # [T]
     mask_id: int | None = None  # the tokenizer's [MASK]
-    pad_id: int = 0
     seed: int = 0
 
 
@@ -149,7 +148,7 @@ class Cost:
     backward: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attribution:
     """Scores of one example's tokens for one class; 0 where a token is not free."""
 

@@ -7,6 +7,7 @@ hash and report read name, type and default from there.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import typing
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from veridical.core import plugins
 from veridical.core.errors import InputError, unknown
 from veridical.core.spec import Spec, listed
 from veridical.core.values import read, write
@@ -51,7 +53,8 @@ class Choice(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """The entries of one kind, found by importing every module of one package on first use."""
+    """The entries of one kind. A name is looked for in the package's module that is called so, then in all of them and
+    in users' own modules."""
 
     def __init__(self, kind: str, package: str):
         self.kind, self.package = kind, package
@@ -59,26 +62,38 @@ class Registry(Generic[T]):
         self._scanned = False
 
     def add(self, entry: T) -> None:
-        if entry.name in self._entries:
-            raise ValueError(f"two {self.kind}s are called {entry.name!r}")
+        plugins.check(self.kind, self._entries.get(entry.name), entry)
         self._entries[entry.name] = entry
 
     def _scan(self) -> None:
         if not self._scanned:
             self._scanned = True
-            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
+            try:
+                for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                    importlib.import_module(f"{self.package}.{module.name}")
+            except InputError:  # a user's part has a name of ours: whoever asks next is told so again
+                self._scanned = False
+                raise
+        plugins.load()
+
+    def _look_for(self, name: str) -> None:
+        """A thing in the file that has its name is found without reading the others."""
+        module = f"{self.package}.{name}"
+        if name not in self._entries and not self._scanned and name.isidentifier() and importlib.util.find_spec(module):
+            importlib.import_module(module)
+        if name not in self._entries:
+            self._scan()
 
     def __iter__(self) -> Iterator[T]:
         self._scan()
         return iter(sorted(self._entries.values(), key=lambda entry: entry.name))
 
     def __contains__(self, name: str) -> bool:
-        self._scan()
+        self._look_for(name)
         return name in self._entries
 
     def __getitem__(self, name: str) -> T:
-        self._scan()
+        self._look_for(name)
         if name not in self._entries:
             raise unknown(self.kind, name, self._entries)
         return self._entries[name]
@@ -89,9 +104,9 @@ class Registry(Generic[T]):
             return spec
         if isinstance(spec, str):
             spec = Spec.read(spec)
-        name, colon, trailing = spec.name.partition(":")
+        name, trailing = spec.head
         entry = self[name]
-        if colon:
+        if trailing:
             raise InputError(f"{trailing!r} in {spec.write()!r} is not option=value; write {name}:option=value.")
         return Choice(entry, resolve(entry.run, {**spec.options, **options}, f"{self.kind} {name!r}"))
 

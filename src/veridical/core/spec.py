@@ -42,6 +42,12 @@ class Spec:
                 "them, and without spaces or colons at an end."
             )
 
+    @property
+    def head(self) -> tuple[str, str]:
+        """The name up to its first colon, and what follows it: `hub` and `owner/name:config`, `random` and nothing."""
+        first, _, trailing = self.name.partition(":")
+        return first, trailing
+
     @classmethod
     def read(cls, text: str, mark: Mark = ":") -> Spec:
         """The spec that a text says. Of an option that is said twice the last one counts."""

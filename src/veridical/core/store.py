@@ -2,7 +2,9 @@
 
 Everything is written under a temporary name in its own folder, synced, then renamed, so a file that exists is
 done and kill -9 at any moment leaves at most a temporary file, which `clean` removes. There is no lock and no
-status field. This is the only module that opens files for writing.
+status field: a thing is done when it is there, and who works on one that is not is seen by its sign,
+`<thing>.running-1`, a file that is created exclusively and touched while its worker lives. `grid/liveness.py` has that
+protocol, the only one there is. This is the only module that opens files for writing.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from veridical.core import plugins
 from veridical.core.errors import InputError
 from veridical.core.spec import slug
 
@@ -54,12 +57,28 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _sync(path.parent)
     except OSError as problem:
         remove(temporary)
-        raise InputError(
-            f"{path} cannot be written ({problem.strerror or problem}); make room or choose another folder."
-        ) from problem
+        raise _unwritable(path, problem) from problem
     except BaseException:
         remove(temporary)
         raise
+
+
+def create(path: str | Path, text: str) -> bool:
+    """Make a new file, unless there is one: of several processes that try, on whatever machines, one succeeds."""
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        if isinstance(problem, FileExistsError) and path.parent.is_dir():
+            return False
+        raise _unwritable(path, problem) from problem
+    return True
+
+
+def _unwritable(path: Path, problem: OSError) -> InputError:
+    return InputError(f"{path} cannot be written ({problem.strerror or problem}); make room or choose another folder.")
 
 
 def _sync(path: Path) -> None:
@@ -197,10 +216,10 @@ def read_parts(folder: str | Path, columns: Sequence[str] | None = None) -> pyar
     """The parts of a folder, one after the other; only these columns of them, if given."""
     import pyarrow
 
-    found = sorted(Path(folder).glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
-    if not found:
+    paths = sorted(Path(folder).glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
+    if not paths:
         raise InputError(f"{folder} holds no parts (part-0000.parquet, ...); run the stage that writes them.")
-    return pyarrow.concat_tables([read_parquet(path, columns) for path in found])
+    return pyarrow.concat_tables([read_parquet(path, columns) for path in paths])
 
 
 # -- run folders --------------------------------------------------------------------------------------------
@@ -262,10 +281,10 @@ def insist(path: str | Path, spec: Any) -> None:
     folder, held, wanted = Path(path).parent, _flat(read_json(path)), _flat(plain(spec))
     differing = [key for key in sorted({*held, *wanted}) if held.get(key) != wanted.get(key)]
     if differing:
-        said = ", ".join(f"{key} is {held.get(key)!r} there and {wanted.get(key)!r} now" for key in differing[:3])
+        changes = ", ".join(f"{key} is {held.get(key)!r} there and {wanted.get(key)!r} now" for key in differing[:3])
         more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
         raise InputError(
-            f"{folder} holds a run of another kind: {said}{more}; choose another --out, or delete the folder."
+            f"{folder} holds a run of another kind: {changes}{more}; choose another --out, or delete the folder."
         )
 
 
@@ -277,12 +296,15 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def stamp(**facts: Any) -> dict[str, Any]:
-    """Where a result comes from: versions, platform and time, with the facts given. Names no host or user."""
+    """Where a result comes from: versions (of users' own parts too), platform and time, with the facts given. Names no
+    host or user."""
     names = ("veridical", "torch", "transformers", "accelerate", "numpy")
+    parts = plugins.fingerprints()
     return {
         **{name: metadata.version(name) for name in names},
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        **({"with": parts} if parts else {}),
         **facts,
     }

@@ -33,14 +33,15 @@ def trim(text: str, span: Span) -> Span:
 
 
 def align(text: str, spans: Iterable[Span]) -> list[int]:
-    """The word of each token span, for spans in reading order (one pass over the words)."""
-    words, index, found = words_of(text), 0, []
+    """The word of each token span, for spans in reading order (one pass over the words): the word it starts in, else
+    the next; the last one at the end."""
+    words, index, places = words_of(text), 0, []
     for start, _ in spans:
         while index < len(words) - 1 and start >= words[index][1]:
             index += 1
         # A byte-level piece may repeat the span of the piece before it, never an earlier one.
-        found.append(index)
-    return found
+        places.append(index)
+    return places
 
 
 def marked(encoded: Encoded) -> np.ndarray:
@@ -59,11 +60,11 @@ def by_word(encoded: Encoded, scores: np.ndarray, gather: Gather = "sum") -> np.
     """Scores of the words from those of their free tokens; a word with none (cut off) scores 0. [words]"""
     gathered = np.zeros(len(words_of(encoded.example.text)), dtype=np.float64)
     for index in range(len(gathered)):
-        own = [
+        pieces = [
             float(score)
             for score, word, free in zip(scores, encoded.words, encoded.free, strict=True)
             if free and word == index
         ]
-        if own:
-            gathered[index] = {"sum": np.sum, "max": np.max, "mean": np.mean}[gather](own)
+        if pieces:
+            gathered[index] = {"sum": np.sum, "max": np.max, "mean": np.mean}[gather](pieces)
     return gathered.astype(np.float32)

@@ -76,7 +76,7 @@ def load_data(spec: str, *, limit: int | None = None, seed: int = 0, splits: Ite
 def resolve(text: str) -> Choice[Source]:
     """What a spec means: a registered name first, then `hub:`, then a file or folder that exists."""
     spec = Spec.read(text)
-    name, _, place = spec.name.partition(":")
+    name, place = spec.head
     if name == "hub":
         return datasets.choose(Spec("hub", spec.options), **_place_on_hub(text, place))
     if name in datasets:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from veridical.core.errors import InputError
-from veridical.core.records import Attribution, Encoded, Example, Span
-from veridical.core.text import words_of
-from veridical.explanations.exchange import Row
+from veridical.core.records import Attribution, Encoded, Example
+from veridical.explanations.exchange import Reading, units_of
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.encode import UNLIMITED, encode
@@ -18,7 +17,7 @@ from veridical.model.target import classes_of, read_target
 
 def to_attributions(
     clf: Classifier,
-    rows: Sequence[Row],
+    rows: Sequence[Reading],
     examples: Iterable[Example] | None = None,
     *,
     target: str | int = "predicted",
@@ -29,15 +28,14 @@ def to_attributions(
     to the characters they share, so totals are kept. With `examples`, rows are of these, by id or by text. `target` is
     the class that rows without one are taken to explain.
     """
-    known = None if examples is None else list(examples)
-    found = _examples(rows, known)
-    encoded = _encode(clf, rows, found)
+    texts = _examples(rows, None if examples is None else list(examples))
+    encoded = _encode(clf, rows, texts)
     lacking = [i for i, row in enumerate(rows) if row.probabilities is None or row.target is None]
     answers = predict(clf, [encoded[i] for i in lacking]).probabilities if lacking else np.empty((0, 0))
     predicted = dict(zip(lacking, answers, strict=True))
-    classes = classes_of(read_target(target, clf.labels), found, clf.labels)
-    made = []
-    for index, (row, own) in enumerate(zip(rows, encoded, strict=True)):
+    classes = classes_of(read_target(target, clf.labels), texts, clf.labels)
+    attributions = []
+    for index, (row, text) in enumerate(zip(rows, encoded, strict=True)):
         probabilities = predicted[index] if row.probabilities is None else row.probabilities
         if len(probabilities) != len(clf.labels):
             raise InputError(
@@ -48,29 +46,29 @@ def to_attributions(
             explained = _target(row, clf)
         else:
             explained = int(predicted[index].argmax()) if classes is None else classes[index]
-        made.append(
+        attributions.append(
             Attribution(
-                encoded=own,
+                encoded=text,
                 target=explained,
-                scores=_align(row, own).astype(np.float32),
+                scores=_align(row, text).astype(np.float32),
                 probabilities=probabilities,
                 method=row.method,
                 options=row.options or {},
                 cost=row.cost,
             )
         )
-    return made
+    return attributions
 
 
-def _examples(rows: Sequence[Row], known: list[Example] | None) -> list[Example]:
+def _examples(rows: Sequence[Reading], known: list[Example] | None) -> list[Example]:
     by_id = {example.id: example for example in known or ()}
     by_text = {(example.text, example.context): example for example in known or ()}
-    found = []
+    examples = []
     for place, row in enumerate(rows):
         if known is None:
             if row.text is None:
                 raise InputError(f"{row.where}: there is no text; give it, or the data that id {row.id!r} is of.")
-            found.append(Example(row.id or str(place), row.text, row.label, row.context))
+            examples.append(Example(row.id or str(place), row.text, row.label, row.context))
             continue
         example = by_id.get(row.id) if row.id is not None else by_text.get((row.text or "", row.context))
         if example is None:
@@ -80,24 +78,24 @@ def _examples(rows: Sequence[Row], known: list[Example] | None) -> list[Example]
             raise InputError(
                 f"{row.where}: the text of id {row.id!r} is not the one in the data; use the data that was explained."
             )
-        found.append(example)
-    for row, example in zip(rows, found, strict=True):
+        examples.append(example)
+    for row, example in zip(rows, examples, strict=True):
         if not example.text.strip():
             raise InputError(f"{row.where}: the text is empty; leave the row out.")
-    return found
+    return examples
 
 
-def _encode(clf: Classifier, rows: Sequence[Row], examples: Sequence[Example]) -> list[Encoded]:
+def _encode(clf: Classifier, rows: Sequence[Reading], examples: Sequence[Example]) -> list[Encoded]:
     """As the model reads them; whole where a row of our own explains a longer text (in windows)."""
-    found = clf.encode(examples)
-    for place, (row, own) in enumerate(zip(rows, found, strict=True)):
-        if own.cut and row.spans is not None and row.probabilities is not None and row.target is not None:
+    encoded = clf.encode(examples)
+    for place, (row, text) in enumerate(zip(rows, encoded, strict=True)):
+        if text.cut and row.spans is not None and row.probabilities is not None and row.target is not None:
             (whole,) = encode(clf.tokenizer, [examples[place]], UNLIMITED)
-            found[place] = whole if row.spans == whole.spans else own
-    return found
+            encoded[place] = whole if row.spans == whole.spans else text
+    return encoded
 
 
-def _target(row: Row, clf: Classifier) -> int:
+def _target(row: Reading, clf: Classifier) -> int:
     if isinstance(row.target, str) and row.target in clf.labels:
         return clf.labels.index(row.target)
     if isinstance(row.target, int) and 0 <= row.target < len(clf.labels):
@@ -108,9 +106,9 @@ def _target(row: Row, clf: Classifier) -> int:
     )
 
 
-def _align(row: Row, encoded: Encoded) -> np.ndarray:
+def _align(row: Reading, encoded: Encoded) -> np.ndarray:
     """The row's scores on the tokens of an encoding. [T]"""
-    units = _units(row, encoded.example.text)
+    units = units_of(row, encoded.example.text)
     tokens = [i for i, free in enumerate(encoded.free) if free]
     scores = np.zeros(len(encoded.ids))
     if [span for span, _ in units] == [encoded.spans[i] for i in tokens]:
@@ -130,30 +128,3 @@ def _align(row: Row, encoded: Encoded) -> np.ndarray:
         weights = np.maximum(shared, 0) if (shared > 0).any() else (shared == shared.max()).astype(int)
         scores[tokens] += score * weights / weights.sum()
     return scores
-
-
-def _units(row: Row, text: str) -> list[tuple[Span, float]]:
-    """The explained units and their scores, each inside the text."""
-    if row.spans is None:
-        words = words_of(text)
-        if len(row.scores) != len(words):
-            raise InputError(
-                f"{row.where}: there are {len(row.scores)} scores for {len(words)} words; give one for every "
-                "word separated by white space, or starts and ends."
-            )
-        return list(zip(words, row.scores.tolist(), strict=True))
-    units = []
-    for place, ((start, end), score) in enumerate(zip(row.spans, row.scores.tolist(), strict=True)):
-        if not 0 <= start <= end <= len(text):
-            raise InputError(
-                f"{row.where}: score {place + 1} is of characters {start} to {end}, outside the text of "
-                f"{len(text)}; count characters (not bytes) from 0, the end not included."
-            )
-        if row.free is None and start == end and score:
-            raise InputError(
-                f"{row.where}: score {place + 1} is {score:g} but covers no character ({start} to {end}); "
-                "if it is of a special token, add `free` with false there."
-            )
-        if row.free is None or row.free[place]:
-            units.append(((start, end), score))
-    return units

@@ -102,6 +102,6 @@ def _asked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | N
         for row, e in enumerate(batch.encoded)
     ]
     scores = torch.zeros(batch.ids.shape, dtype=torch.float32)
-    for row, (found, _) in enumerate(ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked])):
-        scores[row, : len(found)] = torch.from_numpy(np.asarray(found, dtype=np.float32))
+    for row, (reply, _) in enumerate(ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked])):
+        scores[row, : len(reply)] = torch.from_numpy(np.asarray(reply, dtype=np.float32))
     return scores

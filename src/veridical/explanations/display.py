@@ -50,18 +50,18 @@ def pieces(explanation: Explanation, level: Level = "word") -> list[Piece]:
     ends = [end for (_, end), free in zip(encoded.spans, encoded.free, strict=True) if free]
     read = max(ends) if encoded.cut else len(text)
     largest = max((abs(score) for _, score in units), default=0.0) or 1.0
-    found: list[Piece] = []
+    parts: list[Piece] = []
     at = 0
     for (start, end), score in units:
         if start >= read:
             break
         if start > at:
-            found.append(Piece(text[at:start]))
-        found.append(Piece(text[start:end], score, score / largest))
+            parts.append(Piece(text[at:start]))
+        parts.append(Piece(text[start:end], score, score / largest))
         at = end
     if at < len(text):
-        found.append(Piece(text[at:], unread=bool(encoded.cut)))
-    return found
+        parts.append(Piece(text[at:], unread=bool(encoded.cut)))
+    return parts
 
 
 def _words(explanation: Explanation) -> list[tuple[Span, float]]:
@@ -71,21 +71,21 @@ def _words(explanation: Explanation) -> list[tuple[Span, float]]:
 def _tokens(explanation: Explanation) -> list[tuple[Span, float]]:
     """Free tokens as units. Those that share a character (the bytes of an emoji) are one unit; what a token
     without any (bare white space) scores goes to the next unit, as it does for words, or to the last."""
-    found: list[tuple[Span, float]] = []
+    units: list[tuple[Span, float]] = []
     encoded, waiting = explanation.encoded, 0.0
     for (start, end), free, score in zip(encoded.spans, encoded.free, explanation.scores, strict=True):
         if free and start == end:
             waiting += float(score)
         elif free:
             span, so_far = (start, end), 0.0
-            if found and start < found[-1][0][1]:
-                (before, reach), so_far = found.pop()
+            if units and start < units[-1][0][1]:
+                (before, reach), so_far = units.pop()
                 span = (before, max(reach, end))
-            found.append((span, so_far + waiting + float(score)))
+            units.append((span, so_far + waiting + float(score)))
             waiting = 0.0
-    if found and waiting:
-        found[-1] = (found[-1][0], found[-1][1] + waiting)
-    return found
+    if units and waiting:
+        units[-1] = (units[-1][0], units[-1][1] + waiting)
+    return units
 
 
 # -- words for numbers --------------------------------------------------------------------------------------
@@ -110,18 +110,18 @@ def duration(seconds: float) -> str:
 def cost_line(cost: Cost) -> str:
     """`1.2 s, 51 forward and 50 backward passes`"""
     counts = {"forward": cost.forward, "backward": cost.backward}
-    said = " and ".join(f"{count:g} {name}" for name, count in counts.items() if count)
+    passes = " and ".join(f"{count:g} {name}" for name, count in counts.items() if count)
     last = cost.backward or cost.forward
-    return f"{duration(cost.seconds)}, {said or 'no'} {'pass' if last == 1 else 'passes'}"
+    return f"{duration(cost.seconds)}, {passes or 'no'} {'pass' if last == 1 else 'passes'}"
 
 
 def class_line(explanation: Explanation) -> str:
     return f"{explanation.label} ({explanation.probabilities[explanation.target]:.3f})"
 
 
-def top(found: Sequence[Piece], count: int = 3) -> list[Piece]:
+def top(shown: Sequence[Piece], count: int = 3) -> list[Piece]:
     """The units with the largest scores by size, largest first; ties in reading order."""
-    scored = [piece for piece in found if piece.score is not None and piece.sign]
+    scored = [piece for piece in shown if piece.score is not None and piece.sign]
     return sorted(scored, key=lambda piece: -abs(piece.weight))[:count]
 
 
@@ -140,10 +140,10 @@ def unread_line(piece: Piece) -> str:
 def as_text(explanation: Explanation, level: Level = "word", width: int = 100) -> str:
     """The explained class, then every unit with its score."""
     head = f"{explanation.method} explains {class_line(explanation)}: {cost_line(explanation.cost)}"
-    found = pieces(explanation, level)
-    largest = max((abs(piece.score) for piece in found if piece.score is not None), default=0.0)
+    shown = pieces(explanation, level)
+    largest = max((abs(piece.score) for piece in shown if piece.score is not None), default=0.0)
     shown = []
-    for piece in found:
+    for piece in shown:
         if piece.score is not None:
             shown.append(f"{printable(piece.text)}({number(piece.score, explanation.signed, largest)})")
         elif piece.unread:
@@ -160,17 +160,17 @@ def as_rich(explanation: Explanation, level: Level = "word", *, colour: bool = T
     """The highlighted text for a rich console. Without colour the strongest units carry their score."""
     from rich.text import Text
 
-    found = pieces(explanation, level)
-    strongest = [piece for piece in top(found, 5) if abs(piece.weight) >= 0.3]
+    shown = pieces(explanation, level)
+    strongest = [piece for piece in top(shown, 5) if abs(piece.weight) >= 0.3]
     largest = max((abs(piece.score or 0.0) for piece in strongest), default=0.0)
     shown = Text()
-    for piece in found:
+    for piece in shown:
         text = printable(piece.text)
         if piece.unread:
             shown.append(f" {unread_line(piece)}", "dim" if colour else "")
         elif colour and piece.sign:
             shown.append(text, _style(piece.sign, abs(piece.weight)))
-        elif any(piece is one for one in strongest):
+        elif any(piece is strong for strong in strongest):
             shown.append(f"[{text} {number(piece.score or 0.0, explanation.signed, largest)}]")
         else:
             shown.append(text)
@@ -216,9 +216,9 @@ def as_html(explanation: Explanation, level: Level = "word") -> str:
         else:
             red, green, blue = FOR if piece.sign == "for" else AGAINST
             colour = f"rgba({red},{green},{blue},{abs(piece.weight) * 0.6:.2f})"
-            said = escape(number(piece.score, explanation.signed))
+            score = escape(number(piece.score, explanation.signed))
             parts.append(
-                f'<span title="{said}" style="background:{colour};border-radius:.2em;padding:.1em .15em;'
+                f'<span title="{score}" style="background:{colour};border-radius:.2em;padding:.1em .15em;'
                 f'margin:0 -.05em">{text}</span>'
             )
     context = explanation.example.context

@@ -25,6 +25,7 @@ import numpy as np
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Cost, Span
+from veridical.core.text import words_of
 
 if TYPE_CHECKING:
     from veridical.explanations.explanation import Explanation
@@ -37,8 +38,11 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Row:
-    """One explanation as a file holds it, checked; None is what the file leaves out."""
+class Reading:
+    """What somebody says of one text, without model and tokenizer: as a file holds it, or as two models are compared.
+
+    None is what was left out.
+    """
 
     where: str  # file and row, for errors
     method: str
@@ -52,8 +56,35 @@ class Row:
     probabilities: np.ndarray | None = None  # [C] float32
     tokens: tuple[str, ...] | None = None
     spans: tuple[Span, ...] | None = None  # None: a score per word
-    free: tuple[bool, ...] | None = None
+    free: tuple[bool, ...] | None = None  # None: all units are explained
     cost: Cost = field(default_factory=Cost)
+
+
+def units_of(reading: Reading, text: str) -> list[tuple[Span, float]]:
+    """The explained units and their scores, each inside the text that the reading is of."""
+    if reading.spans is None:
+        words = words_of(text)
+        if len(reading.scores) != len(words):
+            raise InputError(
+                f"{reading.where}: there are {len(reading.scores)} scores for {len(words)} words; give one for every "
+                "word separated by white space, or starts and ends."
+            )
+        return list(zip(words, reading.scores.tolist(), strict=True))
+    units = []
+    for place, ((start, end), score) in enumerate(zip(reading.spans, reading.scores.tolist(), strict=True)):
+        if not 0 <= start <= end <= len(text):
+            raise InputError(
+                f"{reading.where}: score {place + 1} is of characters {start} to {end}, outside the text of "
+                f"{len(text)}; count characters (not bytes) from 0, the end not included."
+            )
+        if reading.free is None and start == end and score:
+            raise InputError(
+                f"{reading.where}: score {place + 1} is {score:g} but covers no character ({start} to {end}); "
+                "if it is of a special token, add `free` with false there."
+            )
+        if reading.free is None or reading.free[place]:
+            units.append(((start, end), score))
+    return units
 
 
 # -- out ----------------------------------------------------------------------------------------------------
@@ -122,15 +153,15 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
 # -- in -----------------------------------------------------------------------------------------------------
 
 
-def read_explanations(path: str | Path) -> list[Row]:
+def read_explanations(path: str | Path) -> list[Reading]:
     """The rows of a file, ours or made elsewhere, each checked; an error names file, row and remedy."""
     path = check_format(path)
     if not path.is_file():
         raise InputError(f"There is no file {str(path)!r}; name a file of explanations.")
     if path.suffix == ".jsonl":
-        return [_row(values, where) for values, where in _json_lines(path)]
+        return [_reading(values, where) for values, where in _json_lines(path)]
     values = store.read_parquet(path).to_pylist()
-    return [_row(value, f"{path}, row {number}") for number, value in enumerate(values, 1)]
+    return [_reading(value, f"{path}, row {number}") for number, value in enumerate(values, 1)]
 
 
 def _json_lines(path: Path) -> Iterable[tuple[dict[str, Any], str]]:
@@ -151,64 +182,98 @@ def _json_lines(path: Path) -> Iterable[tuple[dict[str, Any], str]]:
         yield values, where
 
 
-def _row(values: Mapping[str, Any], where: str) -> Row:
-    def get(name: str, kind: type | tuple[type, ...], said: str) -> Any:
-        value = values.get(name)
-        wrong_bool = isinstance(value, bool) and kind is not bool
-        if value is not None and (wrong_bool or not isinstance(value, kind)):
-            raise InputError(f"{where}: {name} is {value!r}; it must be {said}.")
+@dataclass(frozen=True)
+class _Cells:
+    """The values of one row of a file, each asked for by name and kind."""
+
+    values: Mapping[str, Any]
+    where: str
+
+    def get(self, name: str, kind: type | tuple[type, ...], meaning: str) -> Any:
+        value = self.values.get(name)
+        if value is not None and not _is(value, kind):
+            raise InputError(f"{self.where}: {name} is {value!r}; it must be {meaning}.")
         return value
 
-    def series(name: str, kind: type | tuple[type, ...], said: str) -> list[Any] | None:
-        found = get(name, list, f"a list of {said}")
-        for value in found or ():
-            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-                raise InputError(f"{where}: {name} holds {value!r}; it must be a list of {said}.")
-        return found
+    def series(self, name: str, kind: type | tuple[type, ...], meaning: str) -> list[Any] | None:
+        values = self.get(name, list, f"a list of {meaning}")
+        for value in values or ():
+            if not _is(value, kind):
+                raise InputError(f"{self.where}: {name} holds {value!r}; it must be a list of {meaning}.")
+        return values
 
-    identity, text = values.get("id"), get("text", str, "a text")
+    def numbers(self, name: str) -> list[Any] | None:
+        return self.series(name, (int, float), "numbers")
+
+
+def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
+    """True and False are whole numbers to Python alone."""
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _reading(values: Mapping[str, Any], where: str) -> Reading:
+    cells = _Cells(values, where)
+    identity, text = values.get("id"), cells.get("text", str, "a text")
     if identity is None and text is None:
         raise InputError(f"{where}: there is neither a text nor an id; give one of them.")
-    method = get("method", str, "the name of a method")
+    method = cells.get("method", str, "the name of a method")
     if not method:
         raise InputError(f"{where}: there is no method; name what made these scores.")
-    scores = series("scores", (int, float), "numbers")
-    if scores is None:
-        raise InputError(f"{where}: there are no scores; give one number per word or per span.")
-    scored = np.array(scores, dtype=np.float64)
-    if not np.isfinite(scored).all():
-        bad = int(np.flatnonzero(~np.isfinite(scored))[0])
-        raise InputError(f"{where}: score {bad + 1} is {scored[bad]}; scores must be finite numbers.")
-    starts, ends = series("starts", int, "whole numbers"), series("ends", int, "whole numbers")
-    if (starts is None) is not (ends is None):
-        raise InputError(f"{where}: there are {'ends' if starts is None else 'starts'} only; give starts and ends.")
-    free, tokens = series("free", bool, "true or false"), series("tokens", str, "texts")
-    for name, found in (("starts", starts), ("ends", ends), ("free", free)):
-        if found is not None and len(found) != len(scored):
-            raise InputError(f"{where}: there are {len(scored)} scores but {len(found)} {name}; give one per score.")
+    scores = _scores(cells)
+    spans, free = _spans(cells, len(scores)), cells.series("free", bool, "true or false")
+    _insist_on_length("free", free, len(scores), where)
+    tokens, probabilities = cells.series("tokens", str, "texts"), cells.numbers("probabilities")
+    target = cells.get("target", (int, str), "a class index or name")
+    name = cells.get("target_name", str, "a class name")
     options = values.get("options")
-    probabilities = series("probabilities", (int, float), "numbers")
-    target, name = get("target", (int, str), "a class index or name"), get("target_name", str, "a class name")
-    return Row(
+    return Reading(
         where=where,
         method=method,
-        scores=scored,
+        scores=scores,
         id=None if identity is None else str(identity),
         text=text,
-        context=get("context", str, "a text"),
+        context=cells.get("context", str, "a text"),
         label=_label(values.get("label"), where),
         options=None if options is None else _options(options, where),
         target=name if target is None else target,
         probabilities=None if probabilities is None else np.array(probabilities, dtype=np.float32),
         tokens=None if tokens is None else tuple(tokens),
-        spans=None if starts is None or ends is None else tuple(zip(starts, ends, strict=True)),
+        spans=spans,
         free=None if free is None else tuple(free),
-        cost=Cost(*(float(get(n, (int, float), "a number") or 0) for n in ("seconds", "forward", "backward"))),
+        cost=Cost(*(float(cells.get(n, (int, float), "a number") or 0) for n in ("seconds", "forward", "backward"))),
     )
 
 
+def _scores(cells: _Cells) -> np.ndarray:
+    given = cells.numbers("scores")
+    if given is None:
+        raise InputError(f"{cells.where}: there are no scores; give one number per word or per span.")
+    scores = np.array(given, dtype=np.float64)
+    if not np.isfinite(scores).all():
+        bad = int(np.flatnonzero(~np.isfinite(scores))[0])
+        raise InputError(f"{cells.where}: score {bad + 1} is {scores[bad]}; scores must be finite numbers.")
+    return scores
+
+
+def _spans(cells: _Cells, count: int) -> tuple[Span, ...] | None:
+    starts, ends = (cells.series(name, int, "whole numbers") for name in ("starts", "ends"))
+    if starts is None and ends is None:
+        return None
+    if starts is None or ends is None:
+        there = "ends" if starts is None else "starts"
+        raise InputError(f"{cells.where}: there are {there} only; give starts and ends.")
+    _insist_on_length("starts", starts, count, cells.where)
+    _insist_on_length("ends", ends, count, cells.where)
+    return tuple(zip(starts, ends, strict=True))
+
+
+def _insist_on_length(name: str, values: list[Any] | None, count: int, where: str) -> None:
+    if values is not None and len(values) != count:
+        raise InputError(f"{where}: there are {count} scores but {len(values)} {name}; give one per score.")
+
+
 def _label(value: Any, where: str) -> int | tuple[int, ...] | None:
-    if isinstance(value, list) and all(isinstance(one, int) for one in value):
+    if isinstance(value, list) and all(isinstance(index, int) for index in value):
         return tuple(value)
     if value is None or isinstance(value, int):
         return value
@@ -217,10 +282,10 @@ def _label(value: Any, where: str) -> int | tuple[int, ...] | None:
 
 def _options(value: Any, where: str) -> dict[str, Any]:
     try:
-        found = json.loads(value) if isinstance(value, str) else value
+        options = json.loads(value) if isinstance(value, str) else value
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        options = None
+    if not isinstance(options, dict):
         raise InputError(f"{where}: options is {value!r}; it must be a JSON object.")
     # A list in JSON was a tuple: no option is a list.
-    return {key: tuple(inner) if isinstance(inner, list) else inner for key, inner in found.items()}
+    return {key: tuple(inner) if isinstance(inner, list) else inner for key, inner in options.items()}

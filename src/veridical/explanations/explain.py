@@ -57,13 +57,13 @@ def explain(
     which = read_target(target, clf.labels)
     encoded = clf.encode(examples, overlap=overlap)
     warn_of_cuts(clf, encoded)
-    found = {
+    by_method = {
         choice.label: [
             Explanation.of(clf, a) for a in attributions(clf, encoded, choice, which, budget=budget, tick=tick)
         ]
         for choice in chosen
     }
-    return found[chosen[0].label] if isinstance(method, str) else found
+    return by_method[chosen[0].label] if isinstance(method, str) else by_method
 
 
 def attributions(
@@ -84,11 +84,11 @@ def attributions(
         means = window_means(encoded, predict(clf, encoded, budget=budget).logits)
         classes = classes or [int(row.argmax()) for row in means]
     run = _ask if choice.entry.asks else _look
-    found = run(clf, encoded, choice, classes, budget, tick or (lambda n: None))
+    explained_texts = run(clf, encoded, choice, classes, budget, tick or (lambda n: None))
     if means is not None:
         probabilities = clf.probabilities(torch.from_numpy(means)).numpy()
-        return join_windows(clf, encoded, found, probabilities)
-    return found
+        return join_windows(clf, encoded, explained_texts, probabilities)
+    return explained_texts
 
 
 def _look(
@@ -99,7 +99,7 @@ def _look(
     budget: int,
     tick: Tick,
 ) -> list[Attribution]:
-    found: dict[int, Attribution] = {}
+    attributed: dict[int, Attribution] = {}
     method = choice.entry
 
     def run(rows: list[int]) -> None:
@@ -118,7 +118,7 @@ def _look(
         tokens = sum(len(encoded[i].ids) for i in rows)
         for row, index in enumerate(rows):
             length = len(encoded[index].ids)
-            found[index] = Attribution(
+            attributed[index] = Attribution(
                 encoded=encoded[index],
                 target=int(target.classes[row]),
                 scores=_finite(kept[row, :length], choice, encoded[index]),
@@ -138,7 +138,7 @@ def _look(
     with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
         for rows in batches_of([len(e.ids) for e in encoded], budget):
             halving(run, rows)
-    return [found[i] for i in range(len(encoded))]
+    return [attributed[i] for i in range(len(encoded))]
 
 
 def _ask(
@@ -149,7 +149,7 @@ def _ask(
     budget: int,
     tick: Tick,
 ) -> list[Attribution]:
-    found: list[Attribution] = []
+    attributed: list[Attribution] = []
     for part in _parts(range(len(encoded)), PART):
         began = time.perf_counter()
         full = predict(clf, [encoded[i] for i in part], budget=budget)
@@ -167,7 +167,7 @@ def _ask(
         seconds = time.perf_counter() - began
         weight = [questions * len(ex.encoded.ids) for ex, (_, questions) in zip(asked, replies, strict=True)]
         for ex, (scores, questions), share in zip(asked, replies, weight, strict=True):
-            found.append(
+            attributed.append(
                 Attribution(
                     encoded=ex.encoded,
                     target=ex.target,
@@ -179,7 +179,7 @@ def _ask(
                 )
             )
         tick(len(part))
-    return found
+    return attributed
 
 
 def explained(
@@ -213,11 +213,11 @@ def as_examples(texts: Texts) -> list[Example]:
     """Examples from texts or examples; a plain text is named by its place."""
     if isinstance(texts, (str, Example)):
         texts = [texts]
-    found = [t if isinstance(t, Example) else Example(id=str(i), text=t) for i, t in enumerate(texts)]
-    for example in found:
+    examples = [t if isinstance(t, Example) else Example(id=str(i), text=t) for i, t in enumerate(texts)]
+    for example in examples:
         if not example.text.strip():
             raise InputError(f"Example {example.id!r} has an empty text; there is nothing to explain.")
-    return found
+    return examples
 
 
 def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:

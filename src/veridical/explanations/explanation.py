@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
 
 import numpy as np
 
-from veridical.core.records import Attribution, Cost, Encoded, Example
+from veridical.core.records import Attribution
 from veridical.core.spec import base_name
 from veridical.core.text import Gather, by_word, words_of
 from veridical.model.classifier import Classifier
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """How much each token speaks for the explained class, with what it took to find out."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Explanation(Attribution):
+    """An attribution with the names of its tokens and classes: how much each token speaks for the explained class."""
 
-    attribution: Attribution
     tokens: tuple[str, ...]  # T, as the tokenizer writes them, special ones included
     labels: tuple[str, ...]  # names of the classes
     signed: bool  # negative scores speak against the class
@@ -29,25 +26,17 @@ class Explanation:
 
         name = base_name(attribution.method)
         signed = methods[name].signed if name in methods else bool((attribution.scores < 0).any())
-        tokens = tuple(clf.tokens(attribution.encoded.ids))
-        return cls(attribution, tokens, clf.labels, signed)
+        known = {field.name: getattr(attribution, field.name) for field in fields(Attribution)}
+        return cls(**known, tokens=tuple(clf.tokens(attribution.encoded.ids)), labels=clf.labels, signed=signed)
 
     @property
-    def example(self) -> Example:
-        return self.attribution.example
-
-    @property
-    def encoded(self) -> Encoded:
-        return self.attribution.encoded
+    def attribution(self) -> Attribution:
+        """Itself: before 0.2 an explanation held its attribution."""
+        return self
 
     @property
     def text(self) -> str:
         return self.example.text
-
-    @property
-    def scores(self) -> np.ndarray:
-        """One per token, 0 for special tokens and the context. [T]"""
-        return self.attribution.scores
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -63,30 +52,9 @@ class Explanation:
         return by_word(self.encoded, self.scores, gather)
 
     @property
-    def target(self) -> int:
-        """Index of the explained class."""
-        return self.attribution.target
-
-    @property
     def label(self) -> str:
         """Name of the explained class."""
         return self.labels[self.target]
-
-    @property
-    def probabilities(self) -> np.ndarray:
-        return self.attribution.probabilities
-
-    @property
-    def method(self) -> str:
-        return self.attribution.method
-
-    @property
-    def options(self) -> Mapping[str, Any]:
-        return self.attribution.options
-
-    @property
-    def cost(self) -> Cost:
-        return self.attribution.cost
 
     def __str__(self) -> str:
         from veridical.explanations.display import as_text

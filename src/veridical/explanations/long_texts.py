@@ -34,12 +34,12 @@ def window_means(encoded: Sequence[Encoded], logits: np.ndarray) -> np.ndarray:
 
 
 def join_windows(
-    clf: Classifier, encoded: Sequence[Encoded], found: Sequence[Attribution], probabilities: np.ndarray
+    clf: Classifier, encoded: Sequence[Encoded], by_window: Sequence[Attribution], probabilities: np.ndarray
 ) -> list[Attribution]:
     """One attribution per example over its whole text."""
     joined = []
     for group in groups(encoded):
-        first = found[group[0]]
+        first = by_window[group[0]]
         if len(group) == 1:
             joined.append(first)
             continue
@@ -48,9 +48,9 @@ def join_windows(
         scores = np.zeros(len(whole.ids), dtype=np.float64)
         for index in group:
             window = encoded[index]
-            own = np.flatnonzero(window.free)
-            scores[text[window.start : window.start + len(own)]] += found[index].scores[own] / len(group)
-        costs = [found[index].cost for index in group]
+            free = np.flatnonzero(window.free)
+            scores[text[window.start : window.start + len(free)]] += by_window[index].scores[free] / len(group)
+        costs = [by_window[index].cost for index in group]
         joined.append(
             Attribution(
                 encoded=whole,

@@ -14,7 +14,7 @@ CLASSES = 8  # most probabilities shown of one text
 
 
 def explain_page(
-    found: Mapping[str, Sequence[Explanation]],
+    by_method: Mapping[str, Sequence[Explanation]],
     *,
     model: str,
     data: str = "",
@@ -23,15 +23,15 @@ def explain_page(
     footer: str = "Made by Veridical.",
 ) -> str:
     """One page from explanations by method, each list over the same texts in the same order."""
-    said = {"predicted": "the one the model predicts", "gold": "the gold one"}.get(target, target)
+    named = {"predicted": "the one the model predicts", "gold": "the gold one"}.get(target, target)
     return render(
         "explanations/explain.html",
         title=f"What {model} looks at",
         data=data,
-        target=said,
-        signed=any(one.signed for explanations in found.values() for one in explanations),
-        methods=[_method(name, explanations) for name, explanations in found.items()],
-        texts=[_text(same, level) for same in zip(*found.values(), strict=True)],
+        target=named,
+        signed=any(explanation.signed for explanations in by_method.values() for explanation in explanations),
+        methods=[_method(name, explanations) for name, explanations in by_method.items()],
+        texts=[_text(same, level) for same in zip(*by_method.values(), strict=True)],
         footer=footer,
     )
 
@@ -59,7 +59,8 @@ def _text(same: Sequence[Explanation], level: Level) -> dict[str, Any]:
     return {
         "id": example.id,
         "predicted": labels[order[0]],
-        "explained": first.label if all(one.target == first.target for one in same) else None,  # else each says its own
+        # None: each says its own
+        "explained": first.label if all(explanation.target == first.target for explanation in same) else None,
         "gold": gold,
         "right": isinstance(example.label, tuple) or example.label == order[0],
         "classes": [{"name": labels[i], "p": float(probabilities[i])} for i in shown],
@@ -67,23 +68,23 @@ def _text(same: Sequence[Explanation], level: Level) -> dict[str, Any]:
         "context": example.context,
         "methods": [
             {
-                "name": one.method,
-                "explained": one.label,
-                "time": duration(one.cost.seconds),
-                "cost": cost_line(one.cost),
-                "pieces": [_piece(piece, one.signed) for piece in pieces(one, level)],
+                "name": explanation.method,
+                "explained": explanation.label,
+                "time": duration(explanation.cost.seconds),
+                "cost": cost_line(explanation.cost),
+                "pieces": [_piece(piece, explanation.signed) for piece in pieces(explanation, level)],
             }
-            for one in same
+            for explanation in same
         ],
     }
 
 
 def _piece(piece: Piece, signed: bool) -> dict[str, Any]:
-    said = "" if piece.score is None else number(piece.score, signed)
+    shown = "" if piece.score is None else number(piece.score, signed)
     return {
         "text": piece.text,
         "sign": piece.sign,
         "weight": piece.weight,
-        "said": said,
+        "said": shown,
         "unread": piece.unread,
     }

@@ -1,14 +1,13 @@
-"""A cell: one call of a grid whose results are files, and the worker that computes cells.
+"""A job: one call whose results are files; it makes a cell of a grid. And the worker that does jobs.
 
-Beside the results of its cells a grid's folder holds
+Beside the results of its jobs a grid's folder holds
 
     grid.json                the cells there are
-    cells/<key>.json         it is done: seconds, attempts, versions; written last
-    cells/<key>.running-1    somebody computes it: touched every few seconds, stale when its worker was killed; then
-                             whoever creates .running-2 first goes on with it. All go when it has ended
+    cells/<key>.json         the cell is done: seconds, attempts, versions; written last
+    cells/<key>.running-1    somebody works on it, or did (liveness.py)
     cells/<key>.error.txt    it failed: the traceback
 
-`python -m veridical.grid.job` is a worker: it reads cells as JSON lines and answers each with an outcome. It ends as
+`python -m veridical.grid.job` is a worker: it reads jobs as JSON lines and answers each with an outcome. It ends as
 soon as its input ends, so that it never outlives the process that started it, however that one died.
 """
 
@@ -25,18 +24,14 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from veridical.core import store
 from veridical.core.errors import InputError
-
-# Seconds without a touch after which nobody is taken to work on a cell, however slowly a shared disk shows changes.
-STALE = float(os.environ.get("VERIDICAL_STALE", "30"))
-BEAT = STALE / 15  # seconds between two touches
+from veridical.grid import liveness
 
 PLAN = "grid.json"
 
@@ -52,18 +47,18 @@ _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 
 
 @dataclass(frozen=True)
-class Cell:
+class Job:
     """A call by name. It may be made again at any time: what is done is found done, what is half done goes on."""
 
     key: str  # unique in its grid: letters, digits, / - _ .
     call: str  # a name of `JOBS`, or "module:function": a function of keyword arguments
     arguments: Mapping[str, Any] = field(default_factory=dict)  # as JSON has them
-    after: tuple[str, ...] = ()  # keys of the cells that must be done first
-    weight: float = 1.0  # expected cost beside that of other cells, for the estimate of the remaining time
+    after: tuple[str, ...] = ()  # keys of the jobs that must be done first
+    weight: float = 1.0  # expected cost beside that of other jobs, for the estimate of the remaining time
 
     def __post_init__(self) -> None:
         if not _KEY.fullmatch(self.key):
-            raise ValueError(f"a cell's key is made of letters, digits, / - _ and ., not {self.key!r}")
+            raise ValueError(f"a job's key is made of letters, digits, / - _ and ., not {self.key!r}")
 
     @property
     def hash(self) -> str:
@@ -73,10 +68,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the attempt to compute a cell ended.
+    """How the attempt to do a job ended.
 
-    A `mistake` would befall any cell. `refused` is the call's own InputError: it may befall others (a model that cannot
-    be loaded) or not (a training that breaks down). `failed` is a bug of this cell's alone, `lost` its worker's end;
+    A `mistake` would befall any job. `refused` is the call's own InputError: it may befall others (a model that cannot
+    be loaded) or not (a training that breaks down). `failed` is a bug of this job's alone, `lost` its worker's end;
     `elsewhere`: another process is at work on it.
     """
 
@@ -88,12 +83,13 @@ class Outcome:
 # -- files --------------------------------------------------------------------------------------------------
 
 
+def place(out: str | Path, key: str) -> Path:
+    """What `liveness` knows a job by."""
+    return Path(out) / "cells" / key
+
+
 def mark(out: str | Path, key: str) -> Path:
     return Path(out) / "cells" / f"{key}.json"
-
-
-def beat(out: str | Path, key: str, attempt: int) -> Path:
-    return Path(out) / "cells" / f"{key}.running-{attempt}"
 
 
 def error(out: str | Path, key: str) -> Path:
@@ -102,68 +98,39 @@ def error(out: str | Path, key: str) -> Path:
 
 def is_done(out: str | Path, key: str, hash: str) -> bool:
     """Whether this very call was made to its end. A mark left by another call under the same key does not count: the
-    cell is computed again, and finds for itself what of it holds."""
+    call is made, and finds for itself what of it holds."""
     path = mark(out, key)
     return path.exists() and store.read_json(path)["hash"] == hash
-
-
-def attempts(out: str | Path, key: str) -> list[os.stat_result]:
-    """The attempts at a cell that has not ended: each began at its st_atime and was last seen alive at its st_mtime."""
-    found: list[os.stat_result] = []
-    try:
-        while True:
-            found.append(beat(out, key, len(found) + 1).stat())
-    except FileNotFoundError:
-        return found
-
-
-def spent(tries: Sequence[os.stat_result]) -> float:
-    """Seconds for which somebody was seen to work."""
-    return sum(one.st_mtime - one.st_atime for one in tries)
-
-
-def is_alive(tries: Sequence[os.stat_result]) -> bool:
-    """Whether somebody was seen at the last of them a moment ago."""
-    return bool(tries) and time.time() - tries[-1].st_mtime < STALE
-
-
-def release(out: str | Path, key: str) -> None:
-    """Say that nobody works on a cell any more, though it is not done."""
-    tries = attempts(out, key)
-    if tries:  # long ago, and as long as it was
-        os.utime(beat(out, key, len(tries)), (0, spent(tries[-1:])))
-
-
-def forget(out: str | Path, key: str) -> None:
-    """Remove the traces of the attempts at a cell that has ended, as a worker killed right after its mark could not."""
-    for attempt in range(len(attempts(out, key)), 0, -1):
-        store.remove(beat(out, key, attempt))
 
 
 # -- computing ----------------------------------------------------------------------------------------------
 
 
-def compute(out: str | Path, cell: Cell) -> Outcome:
-    """Make a cell's call and mark it done, unless it is done or another process is at work on it."""
-    tries = attempts(out, cell.key)
-    if is_alive(tries) or not _begin(beat(out, cell.key, len(tries) + 1)):
-        return Outcome(cell.key, "elsewhere")
+def compute(out: str | Path, job: Job) -> Outcome:
+    """Make a job's call and mark it done, unless it is done or another process is at work on it."""
+    turn = liveness.begin(place(out, job.key))
+    if turn is None:
+        return Outcome(job.key, "elsewhere")
+    with liveness.working(turn):
+        outcome = _call(out, job, turn)
+        overtaken = outcome.state != "done" and not turn.holds()
+    return Outcome(job.key, "elsewhere") if overtaken else outcome  # whoever has the turn tells how it ends
+
+
+def _call(out: str | Path, job: Job, turn: liveness.Turn) -> Outcome:
     try:
-        with _beating(beat(out, cell.key, len(tries) + 1)):
-            if not is_done(out, cell.key, cell.hash):  # as it may be since somebody looked
-                store.remove(error(out, cell.key))
-                begun = time.monotonic()
-                _function(cell.call)(**cell.arguments)
-                seconds = round(spent(tries) + time.monotonic() - begun, 3)
-                facts = {"seconds": seconds, "attempt": len(tries) + 1, "weight": cell.weight}
-                store.write_json(mark(out, cell.key), store.stamp(**facts, call=cell.call, hash=cell.hash))
+        if not is_done(out, job.key, job.hash):  # as it may be since somebody looked
+            store.remove(error(out, job.key))
+            begun = time.monotonic()
+            _function(job.call)(**job.arguments)
+            seconds = round(turn.before + time.monotonic() - begun, 3)
+            facts = {"seconds": seconds, "attempt": turn.attempt, "weight": job.weight}
+            store.write_json(mark(out, job.key), store.stamp(**facts, call=job.call, hash=job.hash))
     except InputError as refusal:
-        return Outcome(cell.key, "refused", str(refusal))
-    except (Exception, SystemExit):  # whatever it is, it is told and stored, and other cells go on
-        return Outcome(cell.key, "failed", traceback.format_exc())
-    finally:
-        forget(out, cell.key)
-    return Outcome(cell.key, "done")
+        return Outcome(job.key, "refused", str(refusal))
+    except (Exception, SystemExit):  # whatever it is, it is told and stored, and other jobs go on
+        return Outcome(job.key, "failed", traceback.format_exc())
+    return Outcome(job.key, "done")
 
 
 def _function(call: str) -> Callable[..., Any]:
@@ -171,70 +138,33 @@ def _function(call: str) -> Callable[..., Any]:
     return getattr(importlib.import_module(module), name)
 
 
-def _begin(path: Path) -> bool:
-    """Whether it was this process that created the file, and not another one in the same moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        path.touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    now = time.time()
-    os.utime(path, (now, now))
-    return True
-
-
-@contextmanager
-def _beating(path: Path) -> Iterator[None]:
-    """Moves the file's second time stamp on while the block runs."""
-    begun, ended = path.stat().st_atime, threading.Event()
-
-    def touch() -> None:
-        while not ended.wait(BEAT):
-            try:
-                os.utime(path, (begun, time.time()))
-            except FileNotFoundError:  # given up for dead, and finished by another process
-                return
-
-    beater = threading.Thread(target=touch, daemon=True)
-    beater.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        beater.join()
-
-
 # -- a worker of the local engine ---------------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Compute the cells that come in, one after the other, until no more can come."""
+    """Do the jobs that come in, one after the other, until no more can come."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle: it ends this process
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
-    os.dup2(2, 1)  # whatever a cell prints is no answer
-    asked: queue.SimpleQueue[tuple[str, Cell]] = queue.SimpleQueue()
+    os.dup2(2, 1)  # whatever a job prints is no answer
+    asked: queue.SimpleQueue[tuple[str, Job]] = queue.SimpleQueue()
 
     def read() -> None:
-        under_way: tuple[str, Cell] | None = None
         for line in sys.stdin:
             out, given = json.loads(line)
-            under_way = out, from_plain(given)
-            asked.put(under_way)
-        if under_way is not None:  # the parent is gone: whoever comes next need not wait for this cell
-            release(under_way[0], under_way[1].key)
-        os._exit(0)
+            asked.put((out, from_plain(given)))
+        os._exit(0)  # the parent is gone
 
     threading.Thread(target=read, daemon=True).start()
     while True:
         answers.write(json.dumps(dataclasses.asdict(compute(*asked.get()))) + "\n")
 
 
-def from_plain(given: Mapping[str, Any]) -> Cell:
-    """A cell from its plain form (store.plain)."""
-    return Cell(**{**given, "after": tuple(given["after"])})
+def from_plain(given: Mapping[str, Any]) -> Job:
+    """A job from its plain form (store.plain)."""
+    return Job(**{**given, "after": tuple(given["after"])})
 
 
 if __name__ == "__main__":
-    from veridical.grid import job as cell  # under its own name: records made in `__main__` would be of other classes
+    from veridical.grid import job  # under its own name: records made in `__main__` would be of other classes
 
-    cell.serve()
+    job.serve()

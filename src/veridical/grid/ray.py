@@ -1,4 +1,4 @@
-"""The Ray engine: a task per cell, on this machine or on a cluster whose machines share the grid's folder.
+"""The Ray engine: a task per job, on this machine or on a cluster whose machines share the grid's folder.
 
 Ray's servers listen on every network interface, whatever address they are told, and whoever may speak to them may run
 code. So they are only ever started or spoken to with Ray's token authentication on. A Ray that is started here has a
@@ -17,9 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veridical.core import store
+from veridical.core import plugins, store
 from veridical.core.errors import InputError
-from veridical.grid.job import PLAN, Cell, Outcome, compute, from_plain, release
+from veridical.grid.job import PLAN, Job, Outcome, compute, from_plain
 from veridical.grid.local import ONE_THREAD
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ QUIET = {
     "RAY_DEDUP_LOGS": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # a warning about a change to come that means nothing here
 }
-STORE_BYTES = 80 * 2**20  # cells talk through files: Ray's shared memory may be as small as Ray allows
+STORE_BYTES = 80 * 2**20  # jobs talk through files: Ray's shared memory may be as small as Ray allows
 TOKENS = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
 
@@ -40,18 +40,18 @@ class RayPool:
     def __init__(self, out: Path, *, workers: int | None, address: str | None):
         ray = _import(address)
         self.out, self._ray = out, ray
-        self._own = not ray.is_initialized()
-        self._running: dict[Any, Cell] = {}
+        self._started_here = not ray.is_initialized()
+        self._running: dict[Any, Job] = {}
         self._place: tempfile.TemporaryDirectory[str] | None = None
-        if self._own:
+        if self._started_here:
             self._connect(workers, address)
         have = ray.cluster_resources()
         self.free = workers or sys.maxsize  # more than there are cores wait in Ray's own queue
         self._task = ray.remote(_compute).options(
             num_cpus=1,
             num_gpus=1 if have.get("GPU") else 0,  # Ray hides accelerators from tasks that do not ask for one
-            max_retries=0,  # a machine that is cut off may still work on a cell: the grid waits until it is silent
-            runtime_env={"env_vars": ONE_THREAD},
+            max_retries=0,  # a machine that is cut off may still work on a job: the grid waits until it is silent
+            runtime_env={"env_vars": {**ONE_THREAD, **plugins.environment()}},
         )
 
     def _connect(self, workers: int | None, address: str | None) -> None:
@@ -75,8 +75,8 @@ class RayPool:
             self.close()
             raise InputError(_why(problem, address)) from problem
 
-    def start(self, cell: Cell) -> None:
-        self._running[self._task.remote(str(self.out), store.plain(cell), version("veridical"))] = cell
+    def start(self, job: Job) -> None:
+        self._running[self._task.remote(str(self.out), store.plain(job), version("veridical"))] = job
         self.free -= 1
 
     def ended(self, timeout: float) -> list[Outcome]:
@@ -87,33 +87,31 @@ class RayPool:
         return [self._settle(task) for task in ready]
 
     def _settle(self, task: Any) -> Outcome:
-        cell = self._running.pop(task)
+        job = self._running.pop(task)
         self.free += 1
         try:
             return Outcome(**self._ray.get(task))
         except self._ray.exceptions.RayError as problem:  # its worker or its machine is gone
-            return Outcome(cell.key, "lost", f"{type(problem).__name__}: {problem}\n")
+            return Outcome(job.key, "lost", f"{type(problem).__name__}: {problem}\n")
 
     def close(self) -> None:
-        if self._own:  # and with it all its tasks
+        if self._started_here:  # and with it all its tasks
             self._ray.shutdown()
         else:
             for task in self._running:
                 self._ray.cancel(task, force=True)
-        for cell in self._running.values():
-            release(self.out, cell.key)
         if self._place is not None:
             self._place.cleanup()
 
 
-def _compute(out: str, cell: dict[str, Any], asked_by: str) -> dict[str, Any]:
+def _compute(out: str, job: dict[str, Any], asked_by: str) -> dict[str, Any]:
     """What a worker on some machine does."""
     here, wrong = version("veridical"), ""
     if here != asked_by:
         wrong = f"A machine of the cluster has veridical {here}, this one {asked_by}; install the same on all of them."
     elif not (Path(out) / PLAN).exists():
         wrong = f"A machine of the cluster does not see {out}; choose an --out on a disk that all of them share."
-    outcome = Outcome(cell["key"], "mistake", wrong) if wrong else compute(out, from_plain(cell))
+    outcome = Outcome(job["key"], "mistake", wrong) if wrong else compute(out, from_plain(job))
     return dataclasses.asdict(outcome)
 
 

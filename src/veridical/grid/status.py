@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.grid.job import PLAN, attempts, error, is_alive, is_done, mark, spent
+from veridical.grid import liveness
+from veridical.grid.job import PLAN, error, is_done, mark, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class RunStatus:
 
 @dataclass(frozen=True, slots=True)
 class CellStatus:
-    """One cell of a grid. `missing` ones may have been begun: then their worker was killed."""
+    """One cell of a grid, which a job makes. `missing` ones may have been begun: then their worker was killed."""
 
     key: str
     state: Literal["done", "running", "failed", "missing"]
@@ -90,9 +91,9 @@ def _cell(folder: Path, row: dict[str, Any]) -> CellStatus:
     if is_done(folder, key, row["hash"]):
         held = store.read_json(mark(folder, key))
         return CellStatus(key, "done", weight, held["attempt"], held["seconds"])
-    tries = attempts(folder, key)
-    state = "running" if is_alive(tries) else "failed" if error(folder, key).exists() else "missing"
-    return CellStatus(key, state, weight, len(tries), round(spent(tries), 3))
+    tries = liveness.attempts(place(folder, key))
+    state = "running" if tries and tries[-1].alive else "failed" if error(folder, key).exists() else "missing"
+    return CellStatus(key, state, weight, len(tries), round(liveness.spent(tries), 3))
 
 
 def _remaining(cells: Sequence[CellStatus], workers: int) -> float | None:
@@ -128,8 +129,8 @@ def _status(folder: Path) -> RunStatus:
         done = store.read_json(folder / "scores.json") if (folder / "scores.json").exists() else None
         return _read(folder, select, rows, done, age)
     except (InputError, OSError, KeyError, TypeError) as problem:
-        said = str(problem) if isinstance(problem, InputError) else f"{type(problem).__name__}: {problem}"
-        return RunStatus(folder, "broken", age=age, problem=said)
+        reason = str(problem) if isinstance(problem, InputError) else f"{type(problem).__name__}: {problem}"
+        return RunStatus(folder, "broken", age=age, problem=reason)
 
 
 def _read(folder: Path, select: str, rows: list[dict[str, Any]], done: dict[str, Any] | None, age: float) -> RunStatus:

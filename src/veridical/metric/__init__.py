@@ -1,4 +1,4 @@
-"""Metrics: one file each, found by scanning this folder.
+"""Metrics: one file each, or one for those that share their arithmetic, found by scanning this folder.
 
 A metric that asks the model is a generator `(ex, *, options)`: it yields altered inputs, receives their answers
 and returns a `Score`. One that needs no question is a plain function `(ex, *, options) -> Score`. Both see an

@@ -52,5 +52,5 @@ def paired(
     # Units are in reading order, so their words are the distinct words of the free tokens.
     words = [list(dict.fromkeys(w for w, free in zip(e.words, e.free, strict=True) if free)) for e in (first, second)]
     both = sorted(set(words[0]) & set(words[1]))
-    own = [dict(zip(words[i], scores[i], strict=True)) for i in (0, 1)]
-    return np.array([own[0][w] for w in both]), np.array([own[1][w] for w in both])
+    by_word = [dict(zip(words[i], scores[i], strict=True)) for i in (0, 1)]
+    return np.array([by_word[0][w] for w in both]), np.array([by_word[1][w] for w in both])

@@ -4,8 +4,8 @@ import numpy as np
 
 from veridical.core.records import Explained, Score
 from veridical.metric import metric
+from veridical.metric.erasure import of_target
 from veridical.metric.monotonicity import NOISE
-from veridical.metric.normalised import of_target
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, unit_scores, units
 

@@ -25,8 +25,8 @@ def decision_flip(
         # A flip found early saves the rest, so few are asked at first.
         asked = sizes[start : start + count]
         answers = yield [erase(ex, [p for group in groups[:k] for p in group], by) for k in asked]
-        for k, found in zip(asked, answers.logits.argmax(-1), strict=True):
-            if found != label:
+        for k, predicted in zip(asked, answers.logits.argmax(-1), strict=True):
+            if predicted != label:
                 return Score(k / n, (0.0,))
         start, count = start + count, 2 * count
     return Score(1.0, (1.0,)) if n else Score(None, (None,))

@@ -1,4 +1,4 @@
-"""Scores against marks: what the metrics of plausibility, and of known truth, share.
+"""Scores against marks: the metrics of plausibility, where people marked, and of known truth (planted data).
 
 All of it is plain arithmetic on two arrays, the scores of a text's units (tokens or words) and which of them are
 marked. A quantity that does not exist for a text is None.
@@ -11,11 +11,83 @@ from typing import Literal
 import numpy as np
 
 from veridical.core.errors import InputError
-from veridical.core.records import Explained
+from veridical.core.records import Explained, Score
 from veridical.core.text import marked
+from veridical.metric import metric
 from veridical.model.erase import Level, ranking, units
 
 Ties = Literal["stable", "expected"]
+
+
+@metric("auc", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))
+def auc(ex: Explained, *, level: Level = "token", include_specials: bool = False, abs: bool = False) -> Score:
+    """How often a token people marked scores higher than one they did not (area under the ROC curve).
+
+    Ties count half; undefined where every token is marked, or none. `include_specials` counts all positions that
+    are not explained as unmarked, as ER's released code does; `abs` ranks by absolute value, as it does for signed
+    methods.
+    """
+    return Score(area(*judged(ex, level=level, include_specials=include_specials, abs=abs)))
+
+
+@metric("average_precision", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))
+def average_precision(
+    ex: Explained, *, level: Level = "token", include_specials: bool = False, abs: bool = False
+) -> Score:
+    """Precision averaged over the recall each threshold adds (a sum of steps, not ERASER's trapezoids).
+
+    Undefined where nothing is marked. Options as for `auc`.
+    """
+    return Score(step_precision(*judged(ex, level=level, include_specials=include_specials, abs=abs)))
+
+
+@metric("recall_at_k", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))
+def recall_at_k(
+    ex: Explained, *, level: Level = "token", include_specials: bool = False, ties: Ties = "stable", abs: bool = False
+) -> Score:
+    """Share of the marked tokens among the k highest scored, k being how many are marked.
+
+    Undefined where nothing is marked. Ties at the cut go to the earlier token; `ties=expected` averages over them.
+    """
+    return Score(recall(*judged(ex, level=level, include_specials=include_specials, abs=abs), ties))
+
+
+@metric("token_f1", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))
+def token_f1(
+    ex: Explained, *, level: Level = "token", include_specials: bool = False, ties: Ties = "stable", abs: bool = False
+) -> Score:
+    """F1 of the k highest scored tokens against the k marked ones (equal to recall_at_k, as both sets have k).
+
+    Undefined where nothing is marked. Options as for `recall_at_k`.
+    """
+    scores, truth = judged(ex, level=level, include_specials=include_specials, abs=abs)
+    k = int(truth.sum())
+    return Score(sum(p * precision_recall_f1(n, k, k)[2] for n, p in hits(scores, truth, ties)) if k else None)
+
+
+@metric("iou", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))
+def iou(
+    ex: Explained, *, level: Level = "token", include_specials: bool = False, ties: Ties = "stable", abs: bool = False
+) -> Score:
+    """Intersection over union of the k highest scored tokens and the k marked ones.
+
+    Undefined where nothing is marked. Options as for `recall_at_k`.
+    """
+    scores, truth = judged(ex, level=level, include_specials=include_specials, abs=abs)
+    k = int(truth.sum())
+    return Score(sum(p * intersection_over_union(n, k, k) for n, p in hits(scores, truth, ties)) if k else None)
+
+
+@metric("truth", kind="truth", better="higher", bounds=(0, 1), needs=("rationale", "planted"))
+def truth(ex: Explained, *, level: Level = "token", ties: Ties = "stable", abs: bool = False) -> Score:
+    """Share of the k highest scored tokens that really decide, k being how many do (planted data).
+
+    Undefined where no token decides. It is the yardstick for the other metrics: it needs no model to answer.
+    """
+    return Score(recall(*judged(ex, level=level, abs=abs), ties))
+
+
+# -- arithmetic ---------------------------------------------------------------------------------------------
 
 
 def scored(

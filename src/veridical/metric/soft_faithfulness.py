@@ -1,4 +1,4 @@
-"""The arithmetic that Soft-NS and Soft-NC share (Zhao and Aletras 2023, eq. 3-5 and appendix C)."""
+"""Soft-NS and Soft-NC (Zhao and Aletras 2023, eq. 3-5 and appendix C)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from scipy.special import expit, softmax
 from veridical.core.errors import InputError
 from veridical.core.records import Explained, Score, Variant
 from veridical.core.seed import seed_of
-from veridical.metric.normalised import UNDEFINED_BELOW, Side, fall, insist_on_defaults, normalised, of_target
+from veridical.metric import metric
+from veridical.metric.erasure import UNDEFINED_BELOW, Side, fall, insist_on_defaults, normalised, of_target
 from veridical.model.ask import Asker
 from veridical.model.erase import Mode, blank, soften
 
@@ -134,3 +135,45 @@ def _released(ex: Explained, side: Side, how: Setting) -> tuple[list[Variant], l
         keep = scaled(np.where(counted, ex.scores, -1.0), "minmax")
     seed = seed_of("soft", ex.seed, how.seed, ex.encoded.example.id, ex.encoded.ids, 0)
     return [soften(ex, keep, seed=seed, where="block")], [blank(ex)]
+
+
+@metric("soft_sufficiency", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))
+def soft_sufficiency(
+    ex: Explained,
+    *,
+    scale: Scale = "minmax",
+    mode: Mode = "bernoulli",
+    where: Where = "word",
+    samples: int = 10,
+    variance: float = 0.5,
+    seed: int = 0,
+    preset: Preset = "",
+) -> Asker[Score]:
+    """How much of the prediction is left when every token keeps a share of its vector that grows with its score
+    (Soft-NS, Zhao and Aletras 2023 eq. 3-4), as a share of what all tokens carry.
+
+    `preset` released follows the authors' code, in which the direction is turned round (see docs/soft-faithfulness.md).
+    """
+    how = Setting(scale, mode, where, samples, variance, seed, preset)
+    return (yield from soft_score(ex, "sufficiency", how))
+
+
+@metric("soft_comprehensiveness", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))
+def soft_comprehensiveness(
+    ex: Explained,
+    *,
+    scale: Scale = "minmax",
+    mode: Mode = "bernoulli",
+    where: Where = "word",
+    samples: int = 10,
+    variance: float = 0.5,
+    seed: int = 0,
+    preset: Preset = "",
+) -> Asker[Score]:
+    """How much of the prediction goes when every token loses a share of its vector that grows with its score
+    (Soft-NC, Zhao and Aletras 2023 eq. 3 and 5), as a share of what goes with all tokens.
+
+    `preset` released follows the authors' code, in which the direction is turned round (see docs/soft-faithfulness.md).
+    """
+    how = Setting(scale, mode, where, samples, variance, seed, preset)
+    return (yield from soft_score(ex, "comprehensiveness", how))

@@ -35,14 +35,14 @@ def score(answers: Answers, gold: torch.Tensor, kind: Kind) -> Scores:
         return dict.fromkeys(BETTER)
     known = gold.numpy()
     truth = known.astype(bool) if kind == "multi" else np.eye(probabilities.shape[1], dtype=bool)[known]
-    said = decisions(probabilities, kind)
+    decided = decisions(probabilities, kind)
     if kind == "multi":  # every label of every example is a decision of its own
-        confidence, correct = np.maximum(probabilities, 1 - probabilities), said == truth
+        confidence, correct = np.maximum(probabilities, 1 - probabilities), decided == truth
     else:
-        confidence, correct = probabilities.max(1), (said & truth).any(1)
+        confidence, correct = probabilities.max(1), (decided & truth).any(1)
     return {
-        "macro_f1": macro_f1(truth, said),
-        "accuracy": float((said == truth).all(1).mean()),
+        "macro_f1": macro_f1(truth, decided),
+        "accuracy": float((decided == truth).all(1).mean()),
         "auroc": auroc(truth, probabilities),
         "loss": float(losses(torch.from_numpy(answers.logits).double(), gold, kind).mean()),
         "calibration_error": calibration_error(np.ravel(confidence), np.ravel(correct)),
@@ -67,9 +67,9 @@ def decisions(probabilities: np.ndarray, kind: Kind) -> np.ndarray:
     return np.eye(probabilities.shape[1], dtype=bool)[probabilities.argmax(1)]
 
 
-def macro_f1(truth: np.ndarray, said: np.ndarray) -> float | None:
+def macro_f1(truth: np.ndarray, decided: np.ndarray) -> float | None:
     """Mean F1 over the classes that occur among the gold labels or the predictions."""
-    both, either = (truth & said).sum(0), truth.sum(0) + said.sum(0)  # [C]
+    both, either = (truth & decided).sum(0), truth.sum(0) + decided.sum(0)  # [C]
     present = either > 0
     return float((2 * both[present] / either[present]).mean()) if present.any() else None
 

@@ -57,16 +57,16 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int = TOKEN_BUD
     logits = np.empty((len(distinct), len(clf.labels)), dtype=np.float32)
     for style, group in groupby(sorted(distinct, key=style_of), key=style_of):
         alike = list(group)  # hard ones, or soft ones that the model is run in the same way for
-        found = np.empty((len(alike), len(clf.labels)), dtype=np.float32)
+        answered = np.empty((len(alike), len(clf.labels)), dtype=np.float32)
         with ready(clf, style):
             _forward(
                 clf,
                 [len(v.ids) for v in alike],
                 lambda rows, alike=alike: forward(clf, [alike[i] for i in rows]),
-                found,
+                answered,
                 budget,
             )
-        logits[[place[variant] for variant in alike]] = found
+        logits[[place[variant] for variant in alike]] = answered
     logits = logits[[place[variant] for variant in variants]]
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
 

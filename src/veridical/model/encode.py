@@ -30,7 +30,7 @@ def token_limit(model: Any, tokenizer: Any) -> int:
 
 def encode(tokenizer: Any, examples: Sequence[Example], limit: int, overlap: int | None = None) -> list[Encoded]:
     """One encoding per example, or with `overlap` one per window of its text (see `Classifier.encode`)."""
-    found: dict[int, list[Encoded]] = {}
+    windows: dict[int, list[Encoded]] = {}
     for paired in (False, True):
         chosen = [i for i, e in enumerate(examples) if (e.context is not None) is paired]
         if not chosen:
@@ -48,15 +48,15 @@ def encode(tokenizer: Any, examples: Sequence[Example], limit: int, overlap: int
             verbose=False,
         )
         for row, index in enumerate(chosen):
-            found[index] = _fit(_whole(raw, row, examples[index]), limit, overlap)
-    return [window for index in range(len(examples)) for window in found[index]]
+            windows[index] = _fit(_whole(raw, row, examples[index]), limit, overlap)
+    return [window for index in range(len(examples)) for window in windows[index]]
 
 
 def _whole(raw: Any, row: int, example: Example) -> Encoded:
     ids = raw["input_ids"][row]
-    own = [sequence == 0 for sequence in raw.sequence_ids(row)]
+    of_text = [sequence == 0 for sequence in raw.sequence_ids(row)]
     special = raw["special_tokens_mask"][row]
-    free = [mine and not is_special for mine, is_special in zip(own, special, strict=True)]
+    free = [mine and not is_special for mine, is_special in zip(of_text, special, strict=True)]
     if not any(free):
         raise InputError(f"Example {example.id!r} has no text to explain; give a text that is not empty.")
     spans = [

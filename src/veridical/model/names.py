@@ -16,8 +16,8 @@ def options(spec: str) -> tuple[str, dict[str, str]]:
     if Path(spec).exists():
         return spec, {}
     typed = Spec.read(spec)
-    _, colon, trailing = typed.name.partition(":")
-    if colon and not Path(typed.name).exists():
+    _, trailing = typed.head
+    if trailing and not Path(typed.name).exists():
         raise InputError(f"{trailing!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
     return typed.name, dict(typed.options)
 

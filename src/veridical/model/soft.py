@@ -28,7 +28,6 @@ from torch.overrides import TorchFunctionMode
 from veridical.core.errors import InputError
 from veridical.core.records import Output, Soft, Variant
 from veridical.model.classifier import Classifier
-from veridical.model.decompose.wiring import ROWS, check
 
 Style = tuple[str, str]  # mode and where; both empty: erased wholly or not at all
 
@@ -91,6 +90,10 @@ def _factor(soft: Soft, width: int) -> np.ndarray:
 
 def embedding_block(clf: Classifier) -> nn.Module:
     """The module whose output enters the first layer."""
+    # Only soft erasure behind that block needs to know a network's parts; who asks ordinary questions loads none.
+    from veridical.model.decompose.rebuild import check
+    from veridical.model.decompose.wiring import ROWS
+
     if clf.family not in ROWS:
         raise InputError(
             f"Where a model of type {clf.family!r} keeps its embedding block is not known, so where=post_layernorm "
@@ -132,12 +135,12 @@ class _Keys(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") == "softmax" and self._over_keys(args[0] if args else kwargs["input"]):
-            scores, rest = (args[0], args[1:]) if args else (kwargs.pop("input"), ())
+            scores, more = (args[0], args[1:]) if args else (kwargs.pop("input"), ())
             bias = self.bias.to(scores)
             bias = bias if scores.ndim == 2 else bias[:, None, None]
             self.count += 1
             lowest = torch.finfo(scores.dtype).min  # masked keys stand there already
-            return func((scores + bias).clamp(min=lowest), *rest, **kwargs)
+            return func((scores + bias).clamp(min=lowest), *more, **kwargs)
         return func(*args, **kwargs)
 
     def _over_keys(self, scores: Tensor) -> bool:

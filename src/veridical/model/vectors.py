@@ -26,7 +26,7 @@ def load_vectors(source: str | Path, words: Collection[str]) -> dict[str, np.nda
     """
     wanted = frozenset(words)
     if str(source) in ASSETS:
-        found = _asset(str(source), wanted)
+        vectors = _asset(str(source), wanted)
     else:
         path = Path(source).expanduser()
         if not path.is_file():
@@ -34,13 +34,13 @@ def load_vectors(source: str | Path, words: Collection[str]) -> dict[str, np.nda
                 f"There are no word vectors {str(source)!r}; give {' or '.join(ASSETS)}, or the path of a "
                 "GloVe or fastText text file."
             )
-        found = _text_file(path, wanted)
-    if not found:
+        vectors = _text_file(path, wanted)
+    if not vectors:
         raise InputError(
             f"None of the {len(wanted)} words of the vocabulary has a vector in {str(source)!r}; check the "
             "language, and whether the words should be in lower case."
         )
-    return found
+    return vectors
 
 
 def _asset(name: str, words: frozenset[str]) -> dict[str, np.ndarray]:
@@ -61,17 +61,17 @@ def _asset(name: str, words: frozenset[str]) -> dict[str, np.ndarray]:
 
 
 def _only(folder: Path, pattern: str) -> Path:
-    found = sorted(folder.rglob(pattern))
-    if len(found) != 1:
+    files = sorted(folder.rglob(pattern))
+    if len(files) != 1:
         raise InputError(
-            f"{str(folder)!r} holds {len(found)} files {pattern!r} where one is due; delete the folder, so "
+            f"{str(folder)!r} holds {len(files)} files {pattern!r} where one is due; delete the folder, so "
             "that it is fetched again."
         )
-    return found[0]
+    return files[0]
 
 
 def _text_file(path: Path, words: frozenset[str]) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
+    vectors: dict[str, np.ndarray] = {}
     width = 0
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as lines:
@@ -94,16 +94,16 @@ def _text_file(path: Path, words: frozenset[str]) -> dict[str, np.ndarray]:
                     name = word.decode()
                 except UnicodeDecodeError:
                     raise _bad(path, number, "a word that is not UTF-8") from None
-                if name not in words or name in found:  # a word written twice keeps its first vector
+                if name not in words or name in vectors:  # a word written twice keeps its first vector
                     continue
                 if not all(map(_is_number, numbers)):
                     raise _bad(path, number, f"something other than finite numbers after {name!r}")
-                found[name] = np.array(numbers, dtype=np.float32)
+                vectors[name] = np.array(numbers, dtype=np.float32)
         except (EOFError, gzip.BadGzipFile, zlib.error) as problem:
             raise InputError(
                 f"{str(path)!r} is not a whole gzip file ({problem}); fetch it again, or unpack it yourself."
             ) from problem
-    return found
+    return vectors
 
 
 def _is_header(line: bytes) -> bool:

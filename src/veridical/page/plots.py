@@ -325,8 +325,8 @@ def _spot(
         box = (left, py + dy - 10, left + length, py + dy + 2)
         outside = box[0] < 36 or box[2] > width or box[1] < 12 or box[3] > height
         clashes = sum(box[0] < t[2] and t[0] < box[2] and box[1] < t[3] and t[1] < box[3] for t in taken)
-        found = (outside * 100 + clashes, (round(px + dx, 1), round(py + dy, 1), anchor, box))
-        if best is None or found[0] < best[0]:
-            best = found
+        spot = (outside * 100 + clashes, (round(px + dx, 1), round(py + dy, 1), anchor, box))
+        if best is None or spot[0] < best[0]:
+            best = spot
     assert best is not None
     return best[1]

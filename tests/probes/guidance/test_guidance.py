@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tiny import tiny
 from veridical.attribution import methods
-from veridical.audits.audit import Corpus
+from veridical.audits.corpora import Corpus
 from veridical.audits.likeness import likeness, reading
 from veridical.core import store
 from veridical.core.errors import InputError

@@ -17,7 +17,7 @@ MODEL = "bilstm:hidden=8:embedding=8"
 
 
 def run_here(
-    cells: Iterable[cell.Cell], out: str | Path, *, tick: Callable[[str], None] | None = None, **engine: Any
+    cells: Iterable[cell.Job], out: str | Path, *, tick: Callable[[str], None] | None = None, **engine: Any
 ) -> None:
     """In place of `grid.run`: no workers to start, and what a cell raises comes through."""
     done: set[str] = set()

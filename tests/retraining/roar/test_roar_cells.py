@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from toy import small_model, toy
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Encoded
+from veridical.grid import liveness
 from veridical.retraining.roar import cells
 from veridical.retraining.roar import experiment as experiment_module
 from veridical.retraining.roar import point as point_module
@@ -77,18 +79,67 @@ def test_what_a_killed_worker_left_is_taken_over(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p10"]
 
 
-def test_two_at_once_do_not_touch_each_other_and_the_first_wins(tmp_path):
-    point = tmp_path / "p10"
-    with alone(point) as slow:
-        assert slow is not None
-        (slow / "who").write_text("slow")
-        with alone(point) as fast:
-            assert fast is not None
-            assert fast != slow
-            (fast / "who").write_text("fast")
-        assert (slow / "who").read_text() == "slow"
-    assert (point / "who").read_text() == "fast"
+def test_of_two_at_once_the_second_waits_and_finds_the_point_done(tmp_path):
+    point, seen = tmp_path / "p10", []
+
+    def come_second() -> None:
+        with alone(point) as work:
+            seen.append((work, point.exists()))
+
+    second = threading.Thread(target=come_second)
+    with alone(point) as work:
+        assert work is not None
+        second.start()
+        second.join(timeout=1.5)  # longer than it waits between two looks
+        assert not seen
+    second.join()
+    assert seen == [(None, True)]
     assert [path.name for path in tmp_path.iterdir()] == ["p10"]
+
+
+def test_one_taken_for_dead_that_lives_on_never_writes_into_anothers_folder(tmp_path):
+    point = tmp_path / "p10"
+    with alone(point) as silent:
+        assert silent is not None
+        (silent / "half").write_text("done")
+        os.utime(liveness.sign(point, 1), (0, 0))
+        with alone(point) as work:
+            assert work is not None
+            assert (work / "half").read_text() == "done", "what it had stored is gone on with"
+            store.write_text(silent / "late", "too late")  # as a checkpoint is
+            assert [path.name for path in work.iterdir()] == ["half"]
+            (work / "end").write_text("1")
+    assert sorted(path.name for path in point.iterdir()) == ["end", "half"]
+    assert [path.name for path in tmp_path.iterdir()] == ["p10"]
+
+
+def test_one_taken_for_dead_does_not_end_the_point_of_another(tmp_path):
+    """It comes to its end first: the point is the other's all the same, for its own folder has lost what was in it."""
+    point = tmp_path / "p10"
+    silent = alone(point)
+    work = silent.__enter__()
+    assert work is not None
+    os.utime(liveness.sign(point, 1), (0, 0))
+    with alone(point) as other:
+        assert other is not None
+        store.write_text(work / "late", "too late")
+        silent.__exit__(None, None, None)
+        assert not point.exists()
+        assert liveness.is_alive(point), "its signs are not its to remove"
+    assert [path.name for path in tmp_path.iterdir()] == ["p10"]
+    assert not list(point.iterdir())
+
+
+def test_what_an_old_version_left_of_a_point_is_gone_on_with(tmp_path):
+    point = tmp_path / "p10"
+    for name, text in (("p10.work-7b16a4d0/lock", ""), ("p10.work-7b16a4d0/half", "done"), ("p20/lock", "")):
+        store.write_text(tmp_path / name, text)
+    with alone(point) as work:
+        assert work is not None
+        assert [path.name for path in work.iterdir()] == ["half"]
+    with alone(tmp_path / "p20") as work:
+        assert work is None
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == ["p10", "p10/half", "p20"]
 
 
 def test_a_failed_point_is_not_there_and_is_gone_on_with(tmp_path):

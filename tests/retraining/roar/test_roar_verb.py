@@ -17,7 +17,7 @@ from veridical.cli import roar as cli_roar
 from veridical.cli.speech import PlainGroup
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.grid.job import Cell
+from veridical.grid.job import Job
 from veridical.retraining.roar import cells
 from veridical.retraining.roar.experiment import asked, begin, read_bench, read_experiment
 from veridical.retraining.roar.mask import Steps
@@ -172,7 +172,7 @@ def test_another_training_or_other_texts_in_the_same_folder_are_refused(tmp_path
 # -- what is asked for --------------------------------------------------------------------------------
 
 
-def cells_of(tmp_path, **wanted: Any) -> list[Cell]:
+def cells_of(tmp_path, **wanted: Any) -> list[Job]:
     experiment = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
     settings: dict[str, Any] = {"measures": ("attention",), "seeds": (0, 1), "steps": Steps(25), "kinds": (True,)}
     return plan(experiment, Request(**{**settings, "score": "macro_f1", **wanted}), TIMING)

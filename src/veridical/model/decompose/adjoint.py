@@ -56,8 +56,8 @@ def _layer(trace: LayerTrace, flow: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if not layer.pre_norm:
         share = share + _share(norm2, flow)
         flow = through_norm(layer.norm2, trace.pre2, flow)
-    inward, own = _feed_forward(trace, flow)
-    share = share + _share(layer.outer.bias, flow) + own
+    inward, inner_share = _feed_forward(trace, flow)
+    share = share + _share(layer.outer.bias, flow) + inner_share
     if layer.pre_norm:
         share = share + _share(norm2, inward)
         inward = through_norm(layer.norm2, trace.pre1, inward)

@@ -37,7 +37,7 @@ class Parts:
     attention: Tensor  # [B, H, T, T]
     values: Tensor  # [B, H, T, d]
     weight: Tensor  # [H, d, D], W_O with `linear` folded in
-    own: Tensor | None  # [B, T, D], linear(x), or None where the residual is left out
+    residual: Tensor | None  # [B, T, D], linear(x), or None where the residual is left out
     spread: Tensor  # [B, T, 1]
     whole: Tensor  # [B, T, D], what the block gives: the parts' sum and the biases
     mask: Tensor  # [B, T]
@@ -54,21 +54,21 @@ def parts(trace: Trace, index: int, scope: Scope, *, exact_norms: bool = True) -
     """
     seen = trace.layers[index]
     layer = seen.layer
-    weight, own, whole = layer.out.weight, None, seen.pre1 - seen.x  # [D, H d]
+    weight, residual, whole = layer.out.weight, None, seen.pre1 - seen.x  # [D, H d]
     spread = torch.ones_like(seen.x[..., :1])
     if scope != "attention":
-        own, whole = seen.x, seen.pre1
+        residual, whole = seen.x, seen.pre1
     for norm, before in _layer_norms(seen, scope, exact_norms):
         gain = norm.weight[:, None]
         weight = gain * (weight - weight.mean(0))
-        assert own is not None
-        own = norm.weight * (own - own.mean(-1, keepdim=True))
+        assert residual is not None
+        residual = norm.weight * (residual - residual.mean(-1, keepdim=True))
         spread = spread * deviation(norm, before)
         whole = norm(before)
     if scope == "layer" and layer.pre_norm:
         whole = seen.pre2
     by_head = weight.unflatten(1, (layer.heads, -1)).permute(1, 2, 0)  # [H, d, D]
-    return Parts(seen.attention, values(seen), by_head, own, spread, whole, trace.mask)
+    return Parts(seen.attention, values(seen), by_head, residual, spread, whole, trace.mask)
 
 
 def _layer_norms(seen: LayerTrace, scope: Scope, exact: bool) -> Iterator[tuple[Norm, Tensor]]:
@@ -99,8 +99,8 @@ def lengths(
     ends = (of.mask * torch.arange(1, size + 1, device=of.mask.device)).amax(-1).clamp(min=1).tolist()
     texts = []
     for row, end in enumerate(ends):
-        found = _text(of, row, end, min(targets, end), order, away, memory)
-        texts.append(torch.nn.functional.pad(found, (0, size - end, 0, targets - found.shape[0])))
+        measured = _text(of, row, end, min(targets, end), order, away, memory)
+        texts.append(torch.nn.functional.pad(measured, (0, size - end, 0, targets - measured.shape[0])))
     return torch.stack(texts)
 
 
@@ -110,12 +110,12 @@ def _text(of: Parts, row: int, end: int, targets: int, order: int, away: Tensor 
     heard = of.attention[row, :, :targets, :end].permute(2, 1, 0).contiguous()  # [end, targets, H]
     spread = of.spread[row, :targets]  # [targets, 1]
     less = torch.zeros_like(of.whole[row, :targets]) if away is None else spread * away[row, :targets]  # [targets, D]
-    found = _norms_of(order, heard, sent, less, memory)  # [end, targets]
-    if of.own is not None:
+    norms = _norms_of(order, heard, sent, less, memory)  # [end, targets]
+    if of.residual is not None:
         # The residual is in the parts (i, i) alone: those are measured again rather than written into.
         fetched = (heard[:targets].diagonal().t()[:, None] @ sent[:targets])[:, 0]  # [targets, D]
-        found = torch.diagonal_scatter(found, _norm(order, fetched + of.own[row, :targets] - less))
-    return found.t() / spread
+        norms = torch.diagonal_scatter(norms, _norm(order, fetched + of.residual[row, :targets] - less))
+    return norms.t() / spread
 
 
 def _norms_of(order: int, heard: Tensor, sent: Tensor, less: Tensor, memory: float) -> Tensor:
@@ -136,10 +136,10 @@ def _norms_of(order: int, heard: Tensor, sent: Tensor, less: Tensor, memory: flo
             tile = heard[j : j + chunk, i : i + block], sent[j : j + chunk], less[i : i + block]
             if space is None:
                 # Kept for the backward pass, tiles would add up to what they are there to avoid.
-                found = checkpoint(_tile, order, *tile, use_reentrant=False, preserve_rng_state=False)
+                norms = checkpoint(_tile, order, *tile, use_reentrant=False, preserve_rng_state=False)
             else:
-                found = _tile(order, *tile, space)
-            rows.append(found)
+                norms = _tile(order, *tile, space)
+            rows.append(norms)
         columns.append(torch.cat(rows))
     return torch.cat(columns, dim=1)
 
@@ -178,8 +178,8 @@ def roll(read: Tensor, matrices: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     rolled = read[:, None][:, :0]  # [B, 0, T]
     for matrix in matrices:
         rows = torch.cat([rolled, read[:, None]], dim=1)[..., : matrix.shape[1]] @ matrix
-        rolled, own = rows, rows[:, -1]
-        alone.append(own)
+        rolled = rows
+        alone.append(rows[:, -1])
     return torch.stack(alone[::-1], dim=1), rolled.flip(1)
 
 

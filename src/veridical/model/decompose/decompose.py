@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from veridical.core.errors import InputError
-from veridical.model.decompose.layer import attend, attend_first, attend_one, chunks, normalise, rest
+from veridical.model.decompose.layer import attend, attend_first, attend_one, chunks, normalise, norms_and_feed_forward
 from veridical.model.decompose.share import How, line, share, shares
 from veridical.model.decompose.trace import LayerTrace, Trace
 
@@ -65,7 +65,7 @@ def decompose(
         else:
             attend(trace, how, vectors, rows)
         for a, b in chunks(len(vectors), rows // vectors.shape[1]):
-            rest(trace, how, vectors[a:b], slice(a, b))
+            norms_and_feed_forward(trace, how, vectors[a:b], slice(a, b))
             if i == len(seen.layers) - 1:
                 normalise(seen.final_norm, how, vectors[a:b], trace.pre2[a:b])
         yield vectors

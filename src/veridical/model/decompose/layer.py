@@ -87,7 +87,7 @@ def attend_one(trace: LayerTrace, how: How, vectors: Tensor, rows: int) -> Tenso
     return brought
 
 
-def rest(trace: LayerTrace, how: How, vectors: Tensor, targets: slice) -> None:
+def norms_and_feed_forward(trace: LayerTrace, how: How, vectors: Tensor, targets: slice) -> None:
     """Norms and feed-forward part of some targets, in place."""
     layer = trace.layer
     if layer.pre_norm:
@@ -121,16 +121,15 @@ def _feed_forward(trace: LayerTrace, how: How, vectors: Tensor, targets: slice) 
     else:
         if saves_by_fusing(vectors.shape[1], *inner.shape):
             result, weighed = torch.empty_like(vectors), torch.empty_like(layer.outer.weight)
-            for own, slope, out in zip(vectors, slopes, result, strict=True):
+            for sources, slope, out in zip(vectors, slopes, result, strict=True):
                 torch.mul(layer.outer.weight, slope, out=weighed)
-                torch.mm(own, (weighed @ inner).T, out=out)
+                torch.mm(sources, (weighed @ inner).T, out=out)
         else:
             hidden = (flat @ inner.T).view(*vectors.shape[:-1], -1)
             hidden *= slopes[:, None]
             result = (hidden.flatten(0, 1) @ layer.outer.weight.T).view(vectors.shape)
-        if (
-            inner_bias is not None and how.bias != "none"
-        ):  # <W_1 y, b_1> = <y, W_1^T b_1>, and what b_1 becomes is one vector per target
+        # <W_1 y, b_1> = <y, W_1^T b_1>, and what b_1 becomes is one vector per target
+        if inner_bias is not None and how.bias != "none":
             give(result, shares(how, vectors, inner_bias @ inner), (slopes * inner_bias) @ layer.outer.weight.T)
     share(how, result, layer.outer.bias)
     return result

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from veridical.core.errors import InputError
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.decompose.wiring import Affine, Head, HeadSteps, Layer, Norm, check, head_steps
+from veridical.model.decompose.rebuild import HeadSteps, check, head_steps
+from veridical.model.decompose.wiring import Affine, Head, Layer, Norm
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,9 @@ def _per_class(out: Affine, one_logit: bool) -> Affine:
 
 def values(layer: LayerTrace) -> Tensor:
     """The value vectors of each head, bias included. [B, H, T, d]"""
-    own = layer.layer
-    x = own.norm1(layer.x) if own.pre_norm and own.norm1 is not None else layer.x
-    return own.value(x).unflatten(-1, (own.heads, -1)).transpose(1, 2)
+    wired = layer.layer
+    x = wired.norm1(layer.x) if wired.pre_norm and wired.norm1 is not None else layer.x
+    return wired.value(x).unflatten(-1, (wired.heads, -1)).transpose(1, 2)
 
 
 def deviation(norm: Norm, x: Tensor) -> Tensor:

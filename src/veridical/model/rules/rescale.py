@@ -43,8 +43,8 @@ class Secant(torch.autograd.Function):
         (text, base), (out, null) = x.chunk(2), y.chunk(2)
         exact = EXACT.get(ctx.function)
         multiplier = _quotient(ctx.function, text, base, out - null) if exact is None else exact(text, base)
-        own = gradient[: len(text)] * multiplier
-        return torch.cat([own, torch.zeros_like(own)]), None
+        of_text = gradient[: len(text)] * multiplier
+        return torch.cat([of_text, torch.zeros_like(of_text)]), None
 
 
 def _quotient(function: Function, text: torch.Tensor, base: torch.Tensor, change: torch.Tensor) -> torch.Tensor:
@@ -75,12 +75,12 @@ class Product(torch.autograd.Function):
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         (gradient,) = gradients
         (a_text, a_base), (b_text, b_base) = (t.chunk(2) for t in ctx.saved_tensors)
-        own, share = gradient[: len(gradient) // 2], ctx.share
+        of_text, share = gradient[: len(gradient) // 2], ctx.share
         a, b = share * a_base + (1 - share) * a_text, share * b_text + (1 - share) * b_base
         if ctx.matrix:
-            to_a, to_b = own @ b.transpose(-1, -2), a.transpose(-1, -2) @ own
+            to_a, to_b = of_text @ b.transpose(-1, -2), a.transpose(-1, -2) @ of_text
         else:
-            to_a, to_b = (own * b).sum_to_size(a_text.shape), (own * a).sum_to_size(b_text.shape)
+            to_a, to_b = (of_text * b).sum_to_size(a_text.shape), (of_text * a).sum_to_size(b_text.shape)
         return *(torch.cat([t, torch.zeros_like(t)]) for t in (to_a, to_b)), None, None
 
 
@@ -107,9 +107,9 @@ class SoftmaxSecant(torch.autograd.Function):
         near = apart < 1e-3
         ratio = -torch.expm1(-apart) / torch.where(near, torch.ones_like(apart), apart)
         mean = higher * torch.where(near, 1 - apart / 2, ratio)
-        own = gradient[: len(text)]
-        own = mean * (own - (mean * own).sum(-1, keepdim=True) / mean.sum(-1, keepdim=True))
-        return torch.cat([own, torch.zeros_like(own)])
+        of_text = gradient[: len(text)]
+        of_text = mean * (of_text - (mean * of_text).sum(-1, keepdim=True) / mean.sum(-1, keepdim=True))
+        return torch.cat([of_text, torch.zeros_like(of_text)])
 
 
 def _elementwise(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from veridical.attribution import methods as all_methods
-from veridical.audits.audit import Corpus, claim, corpora_of, supported
+from veridical.audits.audit import claim
+from veridical.audits.corpora import Corpus, corpora_of
+from veridical.audits.selection import supported
 from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.progress import Report

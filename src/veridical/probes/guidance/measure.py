@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from veridical.audits.audit import Corpus
+from veridical.audits.corpora import Corpus
 from veridical.audits.evaluate import evaluate
-from veridical.audits.likeness import Readings, reading
+from veridical.audits.likeness import Readings, by_key, reading
 from veridical.core import store
 from veridical.core.records import Encoded, Example
 from veridical.explanations.explain import explained
@@ -91,7 +91,7 @@ def measure(
     return Measured(
         scores=predictions(clf, predicted, place),
         values=values,
-        readings={name: {(r.id, r.text): r for r in map(reading, own)} for name, own in found.attributions.items()},
+        readings={name: by_key(map(reading, rows)) for name, rows in found.attributions.items()},
         layers=layers,
         specials=specials,
         reliance=_reliance(clf, encoded, place, how),

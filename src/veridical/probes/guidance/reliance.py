@@ -18,7 +18,7 @@ from veridical.core.errors import InputError
 from veridical.core.records import Explained, Variant
 from veridical.core.seed import generator
 from veridical.core.text import marked
-from veridical.metric.normalised import of_target
+from veridical.metric.erasure import of_target
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, erase_all, units
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from veridical.audits.audit import Corpus
+from veridical.audits.corpora import Corpus
 from veridical.core.spec import base_name
 from veridical.probes.guidance import alike, outlook, tables
 from veridical.probes.guidance.measure import Settings

@@ -1,16 +1,15 @@
 """One point of a curve: a classifier trained on the data with so much masked.
 
 A point is a folder that appears whole, with `point.json` in it; while it is trained it is called
-`<point>.work-<something>`. Its worker holds an advisory lock on a file in that folder, which dies with the worker. So
-whoever comes next takes over where a killed one stopped, two that train the same point never touch each other's files,
-and the first to end wins. (A file, opened for writing: on NFS a lock on a folder holds on one machine only.)
+`<point>.work-<token>`, after the turn of the worker that trains it (`grid/liveness.py`). Different jobs can want the
+same point (the baseline serves any steps): who comes second waits for the first. Who comes after a dead one renames its
+folder and goes on with what is in it; so one that was taken for dead and lives on finds its folder gone, and never
+writes into another's.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import ClassVar
 
 from veridical.core import store, stored
 from veridical.core.records import Encoded
+from veridical.grid import liveness
 from veridical.model.accuracy import Scores, score
 from veridical.retraining.roar.experiment import Bench
 from veridical.training.journal import CHECKPOINT, LOG
@@ -28,7 +28,7 @@ from veridical.training.selection import BEST
 from veridical.training.task import ask_all, own_threads, prepare
 
 POINT = "point.json"
-LOCK = "lock"
+OLD_LOCK = "lock"  # a file that versions before 0.2 held a lock on
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,15 @@ class Point:
 
 def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]], *, keep: bool = False) -> None:
     """Train from the seed's first weights on these encodings and write the scores; with `keep` the weights stay."""
-    with alone(folder) as work:
-        if work is None:
-            return
-        if not (work / POINT).exists():  # else its worker was killed while it tidied up
-            with own_threads(bench.threads, bench.clf.device):
-                store.write_json(work / POINT, _trained(bench, work, encoded))
-        for name in (CHECKPOINT, LOG, *(() if keep else (BEST,))):
-            store.remove(work / name)
+    while True:
+        with alone(folder) as work:
+            if work is None:
+                return
+            if not (work / POINT).exists():  # else its worker was killed while it tidied up
+                with own_threads(bench.threads, bench.clf.device):
+                    store.write_json(work / POINT, _trained(bench, work, encoded))
+            for name in (CHECKPOINT, LOG, *(() if keep else (BEST,))):
+                store.remove(work / name)
 
 
 def _trained(bench: Bench, work: Path, encoded: Mapping[str, list[Encoded]]) -> Point:
@@ -86,76 +87,55 @@ def read_point(folder: Path) -> Point | None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[Path | None]:
-    """A folder that nobody else works in and that becomes `folder` when the block ends; none if that exists."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    if folder.exists():
-        store.remove(folder / LOCK)
+    """A folder that nobody else works in and that becomes `folder` when the block ends, unless the worker was taken for
+    dead meanwhile; none if `folder` exists, as it may after waiting for another worker."""
+    turn = liveness.wait(folder, folder.exists)
+    if turn is None:
+        liveness.forget(folder)
         _sweep(folder)
         yield None
         return
-    work, descriptor = _take(folder)
-    try:
-        store.clean(work)
+    with liveness.working(turn):
+        if folder.exists():  # since somebody looked
+            yield None
+            return
+        work = _take(folder, turn.token)
+        taken = work.stat()
         yield work
-        try:
-            os.rename(work, folder)
-        except OSError:
-            if not folder.exists():
-                raise
-            store.remove(work)  # another was first: its results are the same
-    finally:
-        os.close(descriptor)
-    store.remove(folder / LOCK)
-    _sweep(folder)
+        _publish(work, taken, folder)
+        if folder.exists():
+            _sweep(folder)
 
 
-def _take(folder: Path) -> tuple[Path, int]:
-    """A working folder that a killed worker left, or a new one; and a descriptor that holds its lock."""
+def _take(folder: Path, token: str) -> Path:
+    """A working folder: the first that a dead worker left, or a new one."""
+    work = folder.with_name(f"{folder.name}.work-{token}")
     for left in sorted(folder.parent.glob(f"{folder.name}.work-*")):
-        descriptor = _lock(left)
-        if descriptor is not None:
-            return left, descriptor
-    token = secrets.token_hex(4)
-    hidden, work = folder.with_name(f".{folder.name}-{token}"), folder.with_name(f"{folder.name}.work-{token}")
-    hidden.mkdir()
-    descriptor = os.open(hidden / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    _locked(descriptor)  # before it can be found; where files have no locks nobody takes it over, and it is done anew
-    os.rename(hidden, work)
-    return work, descriptor
+        try:
+            os.rename(left, work)
+        except FileNotFoundError:  # its worker lived on after all, and has just ended
+            continue
+        store.remove(work / OLD_LOCK)
+        store.clean(work)
+        return work
+    work.mkdir()
+    return work
 
 
-def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the lock on a folder; none if somebody else works in it, or it is gone."""
+def _publish(work: Path, taken: os.stat_result, folder: Path) -> None:
+    """Give a folder its name, unless another worker has taken it over: then the point is, or will be, that one's."""
     try:
-        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-    except FileNotFoundError:
-        return None
-    if _locked(descriptor) and _is(folder / LOCK, descriptor):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def _locked(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except OSError:  # somebody else's, or a file system without locks: not ours either way
-        return False
-
-
-def _is(path: Path, descriptor: int) -> bool:
-    """Whether the name still is of the file that was opened: its folder may have become the point meanwhile."""
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
+        if os.path.samestat(work.stat(), taken):  # else it was renamed, and what is here is a part only
+            os.rename(work, folder)
+            return
+    except OSError:
+        if work.exists() and not folder.exists():
+            raise
+    store.remove(work)
 
 
 def _sweep(folder: Path) -> None:
     """Remove what nobody works on any more, now that the point is done."""
+    store.remove(folder / OLD_LOCK)
     for left in folder.parent.glob(f"{folder.name}.work-*"):
-        descriptor = _lock(left)
-        if descriptor is not None:
-            store.remove(left)
-            os.close(descriptor)
+        store.remove(left)

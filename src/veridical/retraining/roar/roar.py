@@ -26,7 +26,6 @@ from veridical.core.spec import listed
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
-from veridical.grid.pool import Cell
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.retraining.roar.curve import Interval
 from veridical.retraining.roar.experiment import SPLITS, Bench, Experiment, asked, begin, make_bench
@@ -214,12 +213,12 @@ def _steps(step: int, tokens: int | None) -> Steps:
     return Steps(step) if tokens is None else Steps(1, "token", tokens)
 
 
-def plan(experiment: Experiment, request: Request, timing: Timing) -> list[Cell]:
+def plan(experiment: Experiment, request: Request, timing: Timing) -> list[grid.Job]:
     """The cells, seed by seed, so that the first whole curves are there as soon as can be."""
     return [cell for seed in request.seeds for cell in _plan_of_seed(experiment, request, timing, seed)]
 
 
-def _plan_of_seed(experiment: Experiment, request: Request, timing: Timing, seed: int) -> list[Cell]:
+def _plan_of_seed(experiment: Experiment, request: Request, timing: Timing, seed: int) -> list[grid.Job]:
     """The two ends and the baseline, the measures' curves, and last the checks of those for leakage."""
     steps = request.steps
     common: dict[str, Any] = {"out": str(experiment.folder.absolute()), "seed": seed}
@@ -228,9 +227,9 @@ def _plan_of_seed(experiment: Experiment, request: Request, timing: Timing, seed
     whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
     baseline = {**common, "measure": RANDOM, "recursive": False, **same}
     cells = [
-        Cell(whole, "veridical.roar:shared", {**common, "everything": False}, weight=timing.point),
-        Cell(random, "veridical.roar:chain", baseline, weight=timing.chain(RANDOM, points, 0)),
-        Cell(f"seed{seed}/masked", "veridical.roar:shared", {**common, "everything": True}, weight=timing.point),
+        grid.Job(whole, "veridical.roar:shared", {**common, "everything": False}, weight=timing.point),
+        grid.Job(random, "veridical.roar:chain", baseline, weight=timing.chain(RANDOM, points, 0)),
+        grid.Job(f"seed{seed}/masked", "veridical.roar:shared", {**common, "everything": True}, weight=timing.point),
     ]
     leaks = []
     for measure, recursive in _chains(request):
@@ -238,10 +237,10 @@ def _plan_of_seed(experiment: Experiment, request: Request, timing: Timing, seed
         curve = {**common, "measure": measure, "recursive": recursive, **same}
         needs = () if measure in FIXED else (whole,)
         cost = timing.chain(measure, points, _passes(request, measure, recursive))
-        cells.append(Cell(key, "veridical.roar:chain", curve, needs, cost))
+        cells.append(grid.Job(key, "veridical.roar:chain", curve, needs, cost))
         if request.leakage and measure not in FIXED:
             check = {**curve, "score": column(request.score)}
-            leaks.append(Cell(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
+            leaks.append(grid.Job(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
     return [*cells, *leaks]
 
 
@@ -258,7 +257,7 @@ def _passes(request: Request, measure: str, recursive: bool) -> int:
     return len(request.steps.amounts) if recursive else int(True not in request.kinds)
 
 
-def reckon(experiment: Experiment, request: Request, timing: Timing, cells: Sequence[Cell]) -> Estimate:
+def reckon(experiment: Experiment, request: Request, timing: Timing, cells: Sequence[grid.Job]) -> Estimate:
     """What the cells cost together, and by measure."""
     points, seeds, chains = len(request.steps.amounts), len(request.seeds), _chains(request)
     rows = [Share("the two ends", 2 * seeds, 0, 2 * seeds * timing.point)]

@@ -1,4 +1,4 @@
-"""The arithmetic of normalised sufficiency and comprehensiveness, and their hard form.
+"""Sufficiency and comprehensiveness, normalised, under erasure of whole tokens.
 
 With p on the full text, p_R on the rationale alone, p_rest without it, p_null on nothing, D = max(0, p - p_null):
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from veridical.core.errors import InputError
 from veridical.core.records import Answers, Explained, Score
+from veridical.metric import metric
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, Rounding, blank, budget, erase, erase_all, ranked_units
 
@@ -47,14 +48,75 @@ class Setting:
     shift: float = 0.0  # added to D, which is then never undefined
 
 
-def setting(preset: Preset, **options) -> Setting:
-    """The options as a setting.
+@metric(
+    "sufficiency",
+    kind="faithfulness",
+    better="higher",
+    bounds=(0, 1),
+    needs=("questions",),
+    when={"raw": ("lower", (-1, 1))},
+)
+def sufficiency(
+    ex: Explained,
+    *,
+    ratios: tuple[float, ...] = RATIOS,
+    by: Operator = "delete",
+    level: Level = "token",
+    rounding: Rounding = "ceil_min1",
+    raw: bool = False,
+    divisor: Divisor = "mean",
+    dedup: bool = False,
+    undefined: Undefined = "exclude",
+    preset: Preset = "",
+) -> Asker[Score]:
+    """How much of the prediction the top tokens alone carry, as a share of what all tokens carry, averaged over
+    ratios (REGEX eq. 9-10, Zhao and Aletras 2023 eq. 1).
+
+    `raw` gives the signed fall p - p_R of ERASER instead: unclipped, in [-1, 1], and **lower** is better. `divisor`
+    plus_one is the AOPC ERASER prints; `dedup` counts ratios that buy the same number of tokens once.
+    """
+    how = setting(Setting(ratios, by, level, rounding, raw, divisor, dedup, undefined), preset)
+    return (yield from erasure_score(ex, "sufficiency", how))
+
+
+@metric(
+    "comprehensiveness",
+    kind="faithfulness",
+    better="higher",
+    bounds=(0, 1),
+    needs=("questions",),
+    when={"raw": ("higher", (-1, 1))},
+)
+def comprehensiveness(
+    ex: Explained,
+    *,
+    ratios: tuple[float, ...] = RATIOS,
+    by: Operator = "delete",
+    level: Level = "token",
+    rounding: Rounding = "ceil_min1",
+    raw: bool = False,
+    divisor: Divisor = "mean",
+    dedup: bool = False,
+    undefined: Undefined = "exclude",
+    preset: Preset = "",
+) -> Asker[Score]:
+    """How much of the prediction goes when the top tokens go, as a share of what goes with all tokens, averaged over
+    ratios (REGEX eq. 11-12, Zhao and Aletras 2023 eq. 2).
+
+    `raw` gives the signed fall p - p_rest of ERASER instead: unclipped, in [-1, 1]. `divisor` plus_one is the AOPC
+    ERASER prints; `dedup` counts ratios that buy the same number of tokens once.
+    """
+    how = setting(Setting(ratios, by, level, rounding, raw, divisor, dedup, undefined), preset)
+    return (yield from erasure_score(ex, "comprehensiveness", how))
+
+
+def setting(given: Setting, preset: Preset = "") -> Setting:
+    """The options, checked, under a preset.
 
     `ood_faith` is the released code behind REGEX and Zhao and Aletras 2023: budgets of pieces + 1, id 0 for what is
     erased, a null input without special tokens, and 1e-4 against division by zero (there at every call on top of the
     last; here once).
     """
-    given = Setting(**options)
     for ratio in given.ratios:
         if not 0 <= ratio <= 1:
             raise InputError(f"A ratio is {ratio}; ratios are shares of the tokens, from 0 to 1.")

@@ -1,0 +1,94 @@
+"""The texts that an audit is about: of the data a model is for, and of other domains."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from veridical.audits.record import CorpusFacts, Role
+from veridical.core import store
+from veridical.core.errors import Caution, InputError
+from veridical.core.records import Dataset, Example
+from veridical.data import load_data
+from veridical.data.labels import of_kind, relabel
+from veridical.data.split import normalised, sample
+from veridical.model.accuracy import score, targets
+from veridical.model.ask import predict
+from veridical.model.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Texts to audit on."""
+
+    name: str
+    role: Role
+    examples: tuple[Example, ...]
+    dropped: int  # texts left out because they also stand in the training data
+
+
+def corpora_of(
+    clf: Classifier,
+    data: str | Dataset,
+    ood: Sequence[str | Dataset],
+    *,
+    split: str,
+    limit: int | None,
+    seed: int,
+    ood_limit: int | None = None,
+) -> list[Corpus]:
+    """The texts of `data` and of the other corpora, labels as the model numbers them."""
+    for most in (limit, ood_limit):
+        if most is not None and most < 1:
+            raise InputError(f"limit is {most}; it must be at least 1.")
+    home = load_data(data) if isinstance(data, str) else data
+    seen = {normalised(e.text) for e in home.splits.get("train", ())}
+    corpora = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]
+    overlap = sum(normalised(e.text) in seen for e in corpora[0].examples)
+    if overlap:
+        warnings.warn(
+            f"{overlap} of the {len(corpora[0].examples)} texts of {home.name} ({split}) also stand in its train "
+            "split; what holds for them may not hold for new texts.",
+            Caution,
+            stacklevel=3,
+        )
+    for given in ood:
+        other = load_data(given) if isinstance(given, str) else given
+        if other.name in [c.name for c in corpora]:
+            raise InputError(f"The corpus {other.name!r} is named twice; name each once.")
+        dropped = sum(normalised(e.text) in seen for e in other.splits.get(split, ()))
+        corpora.append(Corpus(other.name, "ood", _texts(clf, other, split, ood_limit or limit, seed, seen), dropped))
+    return corpora
+
+
+def _texts(
+    clf: Classifier, data: Dataset, split: str, limit: int | None, seed: int, seen: set[str]
+) -> tuple[Example, ...]:
+    if split not in data.splits:
+        raise InputError(f"{data.name!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
+    fresh = [e for e in data.splits[split] if normalised(e.text) not in seen]
+    if not fresh:
+        raise InputError(f"Every text of {data.name!r} ({split}) also stands in the training data; use other data.")
+    chosen = sample(fresh, limit, seed) if limit is not None else fresh
+    return tuple(of_kind(relabel(chosen, data.labels, clf.labels), clf.kind == "multi"))
+
+
+def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
+    """What is true of a corpus, and how well the model predicts it."""
+    encoded = clf.encode(corpus.examples)
+    scores: dict[str, float | None] = {}
+    if all(e.label is not None for e in corpus.examples):
+        gold = targets(corpus.examples, clf.labels, clf.kind == "multi")
+        scores = score(predict(clf, encoded), gold, clf.kind)
+    return CorpusFacts(
+        name=corpus.name,
+        role=corpus.role,
+        texts=len(corpus.examples),
+        hash=store.stable_hash([(e.id, e.text, e.context) for e in corpus.examples]),
+        dropped=corpus.dropped,
+        cut_texts=sum(e.cut > 0 for e in encoded),
+        cut_tokens=sum(e.cut for e in encoded),
+        accuracy=scores.get("accuracy"),
+        macro_f1=scores.get("macro_f1"),
+    )
