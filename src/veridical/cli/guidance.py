@@ -112,12 +112,14 @@ def guidance(
         progress=False if as_json else None,
     )
     if as_json:
-        typer.echo(json.dumps(made.summary, indent=2, ensure_ascii=False))
+        from veridical.core.store import plain
+
+        typer.echo(json.dumps(plain(made.summary), indent=2, ensure_ascii=False))
         return
-    home = made.summary["corpora"][0]["name"]
+    home = made.summary.corpora[0].name
     typer.echo(f"\n{made.verdict}\n")
-    for one in made.summary["verdicts"]:
-        if one["corpus"] == home:
-            typer.echo(f"{one['condition']} ({one['outcome']}): {one['sentence']}")
-            typer.echo("".join(f"  {line}\n" for line in one["details"]))
+    for verdict in made.summary.verdicts:
+        if verdict.corpus == home:
+            typer.echo(f"{verdict.condition} ({verdict.outcome}): {verdict.sentence}")
+            typer.echo("".join(f"  {line}\n" for line in verdict.details))
     typer.echo(str(made.page))
