@@ -35,7 +35,7 @@ from veridical.probes.guidance.outlook import ENOUGH, correlation, foretold, tra
 from veridical.probes.guidance.record import AlikeRow, Cut, OverSeeds, RelianceRow, RunPoint
 from veridical.probes.guidance.reliance import Reliance, reliance, relied
 from veridical.probes.guidance.runs import Condition, Trained, condition, selection
-from veridical.probes.guidance.summary import Found, _moved, summarise
+from veridical.probes.guidance.summary import Findings, _moved, summarise
 from veridical.probes.guidance.tables import RELIANCE, over_seeds
 from veridical.probes.guidance.verdict import Evidence, details, headline, outcome_of, verdict
 
@@ -585,7 +585,7 @@ def test_methods_are_compared_by_what_they_say_of_the_text_alone():
     assert pair.tau == pytest.approx(np.mean(taus))
 
 
-def whole(moves: dict[str, float], relies: float) -> Found:
+def whole(moves: dict[str, float], relies: float) -> Findings:
     """A summary of three seeds a side: by how much the condition's AUC of each method and its reliance differ."""
     base, att = conditions_of(baseline=3, att=3)
     att = replace(att, objective="explanation:weight=1")

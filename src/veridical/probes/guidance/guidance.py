@@ -39,7 +39,7 @@ from veridical.probes.guidance.measure import Measured, Settings, explanation_lo
 from veridical.probes.guidance.record import SUMMARY, Cut, GuidanceSettings, GuidanceSummary, TextSettings
 from veridical.probes.guidance.reliance import DRAWS
 from veridical.probes.guidance.runs import Condition, condition, selection
-from veridical.probes.guidance.summary import TABLES, summarise
+from veridical.probes.guidance.summary import TABLES, Findings, summarise
 from veridical.probes.guidance.verdict import WITNESSES
 
 BASELINE = "baseline"
@@ -51,7 +51,7 @@ TEXTS, PREDICTED = 200, 1000  # per corpus: explained, and predicted for macro-F
 
 @dataclass(frozen=True)
 class Guidance:
-    """What was found and where it lies."""
+    """What was findings and where it lies."""
 
     folder: Path
     summary: GuidanceSummary
@@ -125,31 +125,41 @@ def guidance(
         for note in filter(None, [*left_out, chosen_by]):
             report.say(note)
         measured = _measure(asked, folder, report)
-    found = summarise(conditions, measured.corpora, measured.runs, measured.baseline, how, seen, margin, measured.cuts)
-    summary = GuidanceSummary(
-        title=f"{', '.join(condition.name for condition in conditions[1:])} against {BASELINE} on {home.name}",
-        headline=found.headline,
-        verdicts=found.verdicts,
-        conditions=found.conditions,
-        corpora=found.corpora,
-        changes=found.changes,
-        **vars(found.tables),
-        settings=GuidanceSettings(
-            **vars(texts),
-            methods=how.methods,
-            ood_methods=away.methods,
-            metrics=judges,
-            witnesses=tuple(seen),
-            margin=margin,
-            draws=draws,
-            by=by,
-        ),
+    findings = summarise(
+        conditions, measured.corpora, measured.runs, measured.baseline, how, seen, margin, measured.cuts
+    )
+    settings = GuidanceSettings(
+        **vars(texts),
+        methods=how.methods,
+        ood_methods=away.methods,
+        metrics=judges,
+        witnesses=tuple(seen),
+        margin=margin,
+        draws=draws,
+        by=by,
+    )
+    summary = _summary(findings, settings, home.name, left_out, chosen_by)
+    _write(folder, summary)
+    return Guidance(folder, summary)
+
+
+def _summary(
+    findings: Findings, settings: GuidanceSettings, data: str, left_out: Sequence[str], chosen_by: str
+) -> GuidanceSummary:
+    guided = [condition.name for condition in findings.conditions[1:]]
+    return GuidanceSummary(
+        title=f"{', '.join(guided)} against {BASELINE} on {data}",
+        headline=findings.headline,
+        verdicts=findings.verdicts,
+        conditions=findings.conditions,
+        corpora=findings.corpora,
+        changes=findings.changes,
+        **vars(findings.tables),
+        settings=settings,
         left_out=tuple(left_out),
         selection=chosen_by,
         **_stamp(),
     )
-    _write(folder, summary)
-    return Guidance(folder, summary)
 
 
 def _write(folder: Path, summary: GuidanceSummary) -> None:
@@ -178,7 +188,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Measurements:
+class MeasuredRuns:
     """What the runs gave."""
 
     runs: dict[tuple[str, int], dict[str, Measured]]  # condition and seed -> corpus
@@ -187,9 +197,9 @@ class Measurements:
     corpora: list[Corpus]
 
 
-def _measure(asked: Asked, folder: Path, report: Report) -> Measurements:
+def _measure(asked: Asked, folder: Path, report: Report) -> MeasuredRuns:
     """Every run on every corpus; what is stored already is read."""
-    measured = Measurements({}, {}, {}, [])
+    measured = MeasuredRuns({}, {}, {}, [])
     base, *guided = asked.conditions
     for group, run in [(each, run) for each in asked.conditions for run in each.runs]:
         clf, texts = load(run.folder), asked.texts

@@ -47,7 +47,7 @@ class Tables:
 
 
 @dataclass(frozen=True)
-class Found:
+class Findings:
     """What is said of the measured runs; a summary is this, its title, its settings and its date."""
 
     headline: str
@@ -70,7 +70,7 @@ def summarise(
     witnesses: Sequence[str],
     margin: float,
     cuts: Mapping[str, Cut],
-) -> Found:
+) -> Findings:
     """What the page shows; all but titles and settings."""
     base, *others = conditions
     rows = _tables(conditions, corpora, measured, baseline, how)
@@ -103,7 +103,7 @@ def summarise(
                 at_home.append(decided)
             lines = _details(evidence, rows, corpus.name, base.name, at_home=corpus is corpora[0])
             verdicts.append(CorpusVerdict(corpus.name, **vars(decided), details=lines))
-    return Found(
+    return Findings(
         headline=headline(at_home),
         verdicts=tuple(verdicts),
         conditions=tuple(map(_condition_facts, conditions)),
