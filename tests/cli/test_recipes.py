@@ -6,16 +6,16 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import typer.main
 
 from veridical.attribution import methods
-from veridical.cli.app import app
+from veridical.cli.app import verb
 from veridical.data import datasets
 from veridical.metric import metrics
-from veridical.training.config import train_job
+from veridical.training.config import TrainConfig
 from veridical.training.term import objective
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
@@ -38,6 +38,12 @@ def commands(recipe: dict[str, Any]) -> list[list[str]]:
     return [shlex.split(command) for command in typed if command.startswith("veridical ")]
 
 
+def configured(model: str, words: list[str]) -> TrainConfig:
+    """The settings of a training whose command has these words."""
+    given = [part for word in words if word.startswith("train.") for part in ("--set", word)]
+    return verb("train").parse(["--model", model, *given])["options"].settings()
+
+
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
 def test_every_table_and_figure_has_its_line(path):
     recipe = read(path)
@@ -55,17 +61,15 @@ def test_every_command_can_be_typed(path):
     recipe = read(path)
     typed = commands(recipe)
     assert typed
-    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for _, verb, *words in typed:
-        given = verbs[verb].make_context(verb, list(words)).params
+    for _, name, *words in typed:
+        arguments = verb(name).parse(words)  # builds the records, and so checks every option and setting
+        given = {**arguments, **vars(arguments.get("options", SimpleNamespace()))}
         if given.get("data"):
             assert given["data"].partition(":")[0] in datasets
-        methods.choose_all(given.get("method") or [])
-        metrics.choose_all(given.get("metric") or [])
-        # `fresh` trains twice: [rationale] is [train] of the second training.
-        settings = [re.sub(r"^rationale\.", "train.", one) for one in given.get("settings") or ()]
-        train_job(None, settings)
-        for spec in given.get("objective") or () if verb == "fresh" else filter(None, [given.get("objective")]):
+        methods.choose_all(given.get("methods") or [])
+        metrics.choose_all(given.get("metrics") or [])
+        objectives = given.get("objective", ())
+        for spec in [objectives] if isinstance(objectives, str) else objectives:
             objective(spec)
 
 
@@ -80,8 +84,8 @@ def test_soft_faithfulness_has_a_line_per_task_with_the_papers_settings():
         seen.add(data)
         assert train[train.index("--model") + 1] == settings["models"][data]
         assert f"train.batch={settings['batch'][data]}" in train
-        job = train_job(None, [word for word in train if word.startswith("train.")])
-        assert {name: getattr(job.train, name) for name in settings["train"]} == settings["train"]
+        config = verb("train").parse(train[2:])["options"].settings()
+        assert {name: getattr(config, name) for name in settings["train"]} == settings["train"]
         assert train[train.index("--seed") + 1].split(",") == [str(seed) for seed in settings["seeds"]]
         # What is audited is what was trained.
         assert audit[2] == f"{train[train.index('--out') + 1]}/seed0"
@@ -102,9 +106,9 @@ def test_recursive_roar_trains_every_bilstm_with_its_papers_settings():
             continue
         kind = {"babi": "babi", "snli": "snli"}.get(data[0].partition("/")[0], "single")
         seen.add(kind)
-        job = train_job(None, ["model=bilstm", *(word for word in words if word.startswith("train."))])
-        assert (job.train.epochs, job.train.batch) == (papers["epochs"][kind], papers["batch"][kind])
-        assert job.train.patience is None
+        config = configured("bilstm", words)
+        assert (config.epochs, config.batch) == (papers["epochs"][kind], papers["batch"][kind])
+        assert config.patience is None
         width = dict(option.split("=") for option in model[2].split(":")).get("hidden", "128")
         assert int(width) == papers["width"][kind]
         assert words[words.index("--method") + 1].split(",") == recipe["settings"]["methods"]
@@ -117,10 +121,9 @@ def test_explanation_regularisation_selects_every_condition_by_one_rule():
     trainings = [words for words in commands(recipe) if words[1] == "train"]
     kept = {}
     for words in trainings:
-        job = train_job(None, [word for word in words if word.startswith("train.")])
-        kept[words[words.index("--out") + 1]] = job.train.select
+        kept[words[words.index("--out") + 1]] = (config := configured("minilm", words)).select
         assert "train.select" in " ".join(words), "a default differs between conditions"
-        assert job.train.betas == tuple(recipe["settings"]["train"]["betas"])
+        assert config.betas == tuple(recipe["settings"]["train"]["betas"])
     assert {"runs/er/base", "runs/er/att", "runs/er/c-att", "runs/er/c-rollout"} <= set(kept)
     assert kept.pop("runs/er/e-att") == "objective"  # the explanation loss alone, to find bounds: no condition
     assert set(kept.values()) == {recipe["settings"]["train"]["select"]} == {"loss"}

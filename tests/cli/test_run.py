@@ -1,27 +1,22 @@
 """`veridical run`: recipes as cells, what is chosen, in which order, and what a run leaves behind."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from veridical.cli import run as cli_run
+from veridical.cli.app import app
 from veridical.cli.recipe import Command, cells, choose, read, type_in
-from veridical.cli.speech import PlainGroup
+from veridical.cli.verb import Verb
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.options import Help
 from veridical.grid.pool import _check
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-app.command()(cli_run.run)
-app.command("other")(lambda: None)  # with one command alone there would be no verbs
 
 SMALL = "--data planted:size=24 --model bilstm --set train.epochs=1"
 RECIPE = f"""
@@ -188,24 +183,21 @@ def test_a_recipe_gives_what_its_commands_give(recipe, tmp_path, monkeypatch):
 def test_grids_get_the_same_engine_and_run_between_what_they_need_and_what_needs_them(tmp_path, monkeypatch):
     """A verb that takes --shard is a grid itself: it is not put into a worker."""
     order: list[tuple[str, ...]] = []
-    fake = typer.Typer(cls=PlainGroup, add_completion=False)
+    Text = Annotated[str, Help("Any.", "TEXT")]
 
-    @fake.command()
-    def roar(data: str = "", out: str = "", shard: str = "", engine: str = "", workers: int = 0) -> None:
-        order.append(("roar", data, out, shard, engine, str(workers)))
+    def roar(data: Text = "", out: Text = "", shard: Text = "", engine: Text = "", workers: Text = "") -> None:
+        order.append(("roar", data, out, shard, engine, workers))
         if data == "bad":
             raise InputError("No such data; take others.")
         if data == "stop":
             raise KeyboardInterrupt
 
-    @fake.command()
-    def plain(
-        path: Annotated[str, typer.Argument()],
-        out: str = "",
-    ) -> None:
+    def plain(path: Annotated[str, Help("Any.", "PATH", argument=True)], out: Text = "") -> None:
         pass
 
-    monkeypatch.setattr("veridical.cli.app.app", fake)
+    verbs = {"run": Verb("run", cli_run.run), "roar": Verb("roar", roar), "plain": Verb("plain", plain)}
+    monkeypatch.setattr("veridical.cli.app.VERBS", tuple(verbs))
+    monkeypatch.setattr("veridical.cli.app.verb", verbs.__getitem__)
     monkeypatch.setattr(
         "veridical.grid.pool.run", lambda cells, out, **how: order.append(("cells", *(cell.key for cell in cells)))
     )

@@ -15,17 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import toycells
 import veridical.grid.job
 import veridical.grid.local
 from toycells import calls, grid, results
-from veridical.cli import status as cli_status
-from veridical.cli.speech import PlainGroup
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.grid import liveness
@@ -164,7 +160,7 @@ def test_a_sentence_of_one_cell_is_its_own_where_others_are_done(tmp_path):
             run([wrong, *others[: len(done)]], tmp_path, workers=1)
         assert [name for name in "acd" if calls(tmp_path, name)] == done
     assert error(tmp_path, "b/wrong").read_text() == "It broke down; lower lr."
-    assert "failed" in CliRunner().invoke(app, ["status", str(tmp_path)]).output
+    assert grids(tmp_path)[0].count("failed") == 1
 
 
 def test_a_freed_worker_does_not_wait_for_what_is_told(tmp_path):
@@ -373,115 +369,3 @@ def test_shards_are_numbered_from_one():
     for wrong in ("0/8", "9/8", "8", "a/b", "-1/8", "1/0", ""):
         with pytest.raises(InputError, match="--array=1-n"):
             part_of(wrong)
-
-
-# -- status -------------------------------------------------------------------------------------------------
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-app.command()(cli_status.status)
-app.command("other")(lambda: None)  # with one command alone there would be no verbs
-
-
-def test_status_counts_and_estimates(tmp_path):
-    folder = tmp_path / "grid"
-    cells = [
-        Job("done", "x:y", weight=2),
-        Job("running", "x:y", weight=3),
-        Job("failed", "x:y"),
-        Job("killed", "x:y"),
-        Job("missing/one", "x:y", weight=4),
-    ]
-    rows = [{"key": cell.key, "weight": cell.weight, "after": [], "hash": cell.hash} for cell in cells]
-    store.write_json(folder / "grid.json", {"workers": 2, "cells": rows})
-    assert grids(folder)[0].remaining is None
-    shown = CliRunner().invoke(app, ["status", str(folder)]).stdout
-    assert f"{folder}: stopped, 5 cells: 5 missing" in shown
-    assert "no estimate" in shown
-
-    store.write_json(mark(folder, "done"), {"hash": cells[0].hash, "seconds": 20.0, "attempt": 1})
-    store.write_text(error(folder, "failed"), "why")
-    now = time.time()
-    for key, seen in (("running", now), ("killed", now - 1000)):
-        sign(place(folder, key), 1).touch()
-        os.utime(sign(place(folder, key), 1), (seen - 5, seen))
-    (found,) = grids(tmp_path)
-    assert [cell.state for cell in found.cells] == ["done", "running", "failed", "missing", "missing"]
-    assert (found.state, found.workers) == ("running", 1)
-    # Ten seconds for a weight of one: what is left of 30, 10, 10 and 40.
-    assert found.remaining == pytest.approx(25 + 10 + 5 + 40)
-    shown = CliRunner().invoke(app, ["status", str(folder)]).stdout
-    assert "5 cells: 1 done, 1 running, 1 failed, 2 missing" in shown
-    assert "running  running: 5 s" in shown
-    assert str(error(folder, "failed")) in shown
-    assert "about 80 s to go, 1 at once" in shown
-    (plain,) = json.loads(CliRunner().invoke(app, ["status", str(folder), "--json"]).stdout)
-    assert plain["cells"][1]["key"] == "running"
-
-
-def test_status_of_a_finished_grid_and_of_nothing(tmp_path):
-    assert CliRunner().invoke(app, ["status", str(tmp_path)]).stdout.strip() == "No runs yet."
-    store.write_json(tmp_path / "grid.json", {"workers": 2, "cells": []})
-    assert CliRunner().invoke(app, ["status", str(tmp_path)]).stdout.strip() == f"{tmp_path}: done, 0 cells:"
-    store.write_json(tmp_path / "audit" / "spec.json", {"model": "m"})  # not a run, and not broken either
-    assert "broken" not in CliRunner().invoke(app, ["status", str(tmp_path)]).stdout
-
-
-# -- folders of old versions --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("call", "arguments", "hash"),
-    [
-        ("veridical.roar:shared", {"out": "/data/roar", "seed": 0, "everything": False}, "e2dfffe5"),
-        (
-            "veridical.roar:chain",
-            {"out": "/data/roar", "seed": 0, "measure": "random", "recursive": False}
-            | {"size": 20, "unit": "percent", "last": 80},
-            "2caf2813",
-        ),
-        (
-            "veridical.roar:leak",
-            {"out": "/data/roar", "seed": 1, "measure": "attention", "recursive": True}
-            | {"size": 10, "unit": "percent", "last": 90, "score": "macro_f1"},
-            "d7d812bd",
-        ),
-        (
-            "veridical.recipe:type_logged",
-            {"words": ["train", "--data", "planted"], "folder": "/data/paper", "log": "logs/table-3/train.txt"},
-            "4857d330",
-        ),
-        ("mine:train", {"seed": 3}, "d0bcdac6"),
-    ],
-)
-def test_hashes_are_those_of_version_0_1(call, arguments, hash):
-    """Computed with its code: by another hash whatever is done would be done again."""
-    assert Job("key", call, arguments).hash == hash
-    assert call not in veridical.grid.job.JOBS or callable(veridical.grid.job._function(call))
-
-
-def test_a_grid_of_version_0_1_is_found_done_and_gone_on_with(tmp_path):
-    """As its code laid it out: marks with hashes, the empty sign of a killed worker, one that had let go."""
-    notes = {name: {"folder": str(tmp_path), "name": name} for name in ("done", "killed", "ended")}
-    hashes = {name: store.stable_hash(["toycells:note", arguments]) for name, arguments in notes.items()}
-    rows = [{"key": f"seed0/{name}", "weight": 1.0, "after": [], "hash": hashes[name]} for name in notes]
-    store.write_json(tmp_path / "grid.json", {"workers": 2, "cells": rows})
-    facts = {"seconds": 2.5, "attempt": 1, "weight": 1.0, "call": "toycells:note", "hash": hashes["done"]}
-    store.write_json(tmp_path / "cells" / "seed0" / "done.json", facts)
-    for name, times in {"killed.running-1": (1000, 1004), "ended.running-1": (0, 7)}.items():
-        (tmp_path / "cells" / "seed0" / name).touch()
-        os.utime(tmp_path / "cells" / "seed0" / name, times)
-    (before,) = grids(tmp_path)
-    assert [(cell.state, cell.seconds) for cell in before.cells] == [("done", 2.5), ("missing", 4), ("missing", 7)]
-
-    run([Job(f"seed0/{name}", "toycells:note", arguments) for name, arguments in notes.items()], tmp_path, workers=1)
-    assert {name: len(calls(tmp_path, name)) for name in notes} == {"done": 0, "killed": 1, "ended": 1}
-    assert grids(tmp_path)[0].state == "done"
-    held = store.read_json(tmp_path / "cells" / "seed0" / "ended.json")
-    assert (held["attempt"], held["seconds"] >= 7) == (2, True)
-    assert not list(tmp_path.rglob("*.running-*"))
-
-
-def test_the_old_name_of_a_job_works_with_a_warning():
-    with pytest.warns(FutureWarning, match=r"veridical\.grid\.Cell is now veridical\.grid\.pool\.Job"):
-        from veridical.grid import Cell
-    assert Cell is Job

@@ -127,7 +127,9 @@ print("in", len(GcsClient(address=sys.argv[1]).internal_kv_keys(b"", b"")))
 
 
 @needs_ray
-def test_a_node_killed_in_mid_run_changes_nothing_and_strangers_are_not_let_in(cluster, tmp_path, undisturbed):
+def test_a_node_killed_in_mid_run_changes_nothing_and_strangers_are_not_let_in(
+    cluster, tmp_path, undisturbed, monkeypatch
+):
     node = cluster.add_node(num_cpus=1, object_store_memory=SMALL["object_store_memory"])
     cluster.wait_for_nodes()
     out, gate = tmp_path / "out", tmp_path / "gate"
@@ -150,6 +152,12 @@ def test_a_node_killed_in_mid_run_changes_nothing_and_strangers_are_not_let_in(c
         killer.join()
     assert results(out) == undisturbed
     assert sorted(store.read_json(mark(out, f"shared/{i}"))["attempt"] for i in range(2)) == [1, 2]
+
+    monkeypatch.setenv("VERIDICAL_WITH", "json")  # which the machines of the cluster do not have
+    note = Job("note", "toycells:note", {"folder": str(tmp_path), "name": "note"})
+    run([note], tmp_path / "note", engine="ray", address=cluster.address)
+    (call,) = calls(tmp_path, "note")
+    assert json.loads(call.read_text())["VERIDICAL_WITH"] == "json"
 
     for token, allowed in ((os.environ["RAY_AUTH_TOKEN"], True), ("another-token", False)):
         stranger = [sys.executable, "-c", ASK, cluster.address]

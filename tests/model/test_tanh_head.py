@@ -14,7 +14,7 @@ from toy import small_model, toy
 from veridical.core.errors import InputError
 from veridical.core.records import Example
 from veridical.model.classifier import Classifier
-from veridical.model.decompose.wiring import check
+from veridical.model.decompose.rebuild import check
 from veridical.model.load import create, load
 from veridical.training.config import TrainConfig
 from veridical.training.train import train

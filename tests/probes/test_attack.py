@@ -10,14 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-import typer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tiny import tiny
-from veridical.cli import robustness as cli_robustness
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Example
@@ -26,7 +24,8 @@ from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.probes import checklist
 from veridical.probes.attack import Attack, Attacked, attack, to_csv, to_rows, to_text
-from veridical.probes.checklist import CHANGES, CITIES, COUNTRIES, FIRST, LAST, Place, finder_of, places, rewrite
+from veridical.probes.checklist import CITIES, COUNTRIES, FIRST, LAST, Place, finder_of, places, rewrite
+from veridical.probes.options import CHANGES
 
 TEXTS = (
     "The film was not bad, it's good and I can't say more.",
@@ -369,10 +368,6 @@ def test_mistakes_are_named(clf, examples):
 
 
 # -- the command line ---------------------------------------------------------------------------------------
-
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-for verb in (cli_robustness.robustness, cli_robustness.attack):
-    app.command()(verb)
 
 
 def test_the_verb(clf, examples, tmp_path):

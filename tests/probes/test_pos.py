@@ -9,21 +9,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
 import veridical
 from tiny import TEXTS, tiny
 from toy import small_model, toy
-from veridical.cli import pos as cli_pos
-from veridical.cli.pos import named
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Dataset, Example
 from veridical.core.text import words_of
+from veridical.probes.options import Tagged, named
 from veridical.probes.pos import (
     PartsOfSpeech,
-    Tagged,
     importance,
     owner_of,
     pos,
@@ -286,10 +284,8 @@ def test_the_verb(tmp_path, monkeypatch):
     fake_spacy(monkeypatch)
     data = tmp_path / "texts.jsonl"
     data.write_text("".join(json.dumps({"text": e.text, "label": str(e.label)}) + "\n" for e in toy().splits["test"]))
-    app = typer.Typer()
-    app.command()(cli_pos.pos)
     models = [f"{name}={small_model(tmp_path / name, num_labels=2, seed=seed)}" for seed, name in enumerate("ab")]
-    asked = [*models, "--data", str(data), "--tagger", "fake", "--out", str(tmp_path / "out")]
+    asked = ["pos", *models, "--data", str(data), "--tagger", "fake", "--out", str(tmp_path / "out")]
     done = CliRunner().invoke(app, asked, catch_exceptions=False)
     assert done.stdout.splitlines()[0].split()[:5] == ["tag", "tokens", "texts", "a", "b"]
     assert done.stdout.splitlines()[-1] == str(tmp_path / "out" / "pos.svg")

@@ -11,13 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import typer
 from typer.testing import CliRunner
 
 from tiny import PAIRS, TEXTS, tiny
 from toy import small_model, toy
-from veridical.cli import robustness as cli_robustness
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Example
@@ -235,10 +233,6 @@ def test_csv_has_a_line_per_pair_and_test():
 
 # -- the command line ---------------------------------------------------------------------------------------
 
-app = typer.Typer(cls=PlainGroup, add_completion=False, pretty_exceptions_enable=False)
-for verb in (cli_robustness.robustness, cli_robustness.attack):
-    app.command()(verb)
-
 
 def test_the_verb(runs, tmp_path):
     examples = toy().splits["test"]
@@ -257,4 +251,4 @@ def test_the_verb(runs, tmp_path):
     assert CliRunner().invoke(app, [*given, "--format", "csv"]).stdout.startswith("method,a,b,mean")
     wrong = CliRunner().invoke(app, [*given, "--share", "0"])
     assert wrong.exit_code == 2
-    assert wrong.stderr.strip() == "share is 0; it must be above 0 and at most 1."
+    assert wrong.stderr.strip() == "--share is 0.0; it must be above 0 and at most 1."

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -23,9 +22,8 @@ import veridical
 from tiny import tiny
 from toy import small_model, toy
 from veridical.attribution import methods
-from veridical.cli import fresh as cli_fresh
+from veridical.cli.app import app
 from veridical.cli.recipe import read
-from veridical.cli.speech import PlainGroup
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Dataset, Encoded, Example
@@ -296,9 +294,9 @@ def test_killed_before_any_write_it_goes_on_to_the_same_table(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ratio": 0.0}, "ratio is 0; it is the share of words to keep"),
+        ({"ratio": 0.0}, "ratio is 0.0; it must be above 0 and at most 1"),
         ({"ratio": 1.5}, "ratio is 1.5"),
-        ({"extractor": "topp"}, "There is no extractor 'topp'. Did you mean 'topk'"),
+        ({"extractor": "topp"}, "extractor is 'topp'; allowed: topk, contiguous"),
         ({"seeds": 0}, "seeds is 0"),
         ({"limit": 0}, "limit is 0"),
         ({"methods": "atention"}, "Did you mean 'attention'"),
@@ -371,9 +369,6 @@ def test_the_commands_on_the_page_name_what_exists():
 
 
 def command(*args: Any) -> Any:
-    app = typer.Typer(cls=PlainGroup, pretty_exceptions_enable=False)
-    app.command()(cli_fresh.fresh)
-    app.callback()(lambda: None)
     return CliRunner().invoke(app, ["fresh", *map(str, args)])
 
 
@@ -393,4 +388,4 @@ def test_the_command_prints_the_table_and_the_folder(tmp_path: Path):
     assert "rationale.epochs is 1 there and 2 now" in other_settings.stderr
     wrong = command(*same, "--set", "epochs=2")
     assert wrong.exit_code == 2
-    assert "There is no table of settings 'epochs'" in wrong.stderr
+    assert "There is no setting 'epochs'" in wrong.stderr

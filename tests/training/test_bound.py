@@ -19,13 +19,15 @@ from typer import Exit
 
 from guided import guided
 from toy import small_model
-from veridical.cli.train import print_runs, run_job
+from veridical.cli.app import verb
+from veridical.cli.train import print_runs
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.model.load import load
 from veridical.training.bound import Bound, Multiplier, climb, constrain, label
 from veridical.training.bound_search import is_searched, lowest, search
-from veridical.training.config import TrainConfig, TrainJob, train_job
+from veridical.training.config import TrainConfig
+from veridical.training.jobs import train_all
 from veridical.training.rate import rate
 from veridical.training.term import objective
 from veridical.training.train import Run, read_run, train
@@ -275,9 +277,8 @@ def texts(tmp_path: Path) -> str:
 
 
 def test_one_command_searches_and_trains(model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    job = TrainJob(data=texts, model=model, bound="explanation=search", seeds=(4,), out=str(tmp_path / "out"))
-    job = replace(job, train=replace(CONFIG, epochs=1))
-    (run,) = run_job(job)
+    job = {"bound": "explanation=search", "seeds": (4,), "out": tmp_path / "out", "config": replace(CONFIG, epochs=1)}
+    (run,) = train_all(texts, model, **job)
     assert run.folder == tmp_path / "out" / "seed4"
     assert sorted(path.name for path in (tmp_path / "out" / "bound" / "explanation").iterdir()) == [
         "seed0",
@@ -286,14 +287,14 @@ def test_one_command_searches_and_trains(model: str, texts: str, tmp_path: Path,
     ]
     bound = store.read_json(run.folder / "spec.json")["bound"]
     assert f"bound: {bound.removesuffix(':lr=0.05')}" in capsys.readouterr().err
-    assert run_job(job) == [run]  # all of it is reused
+    assert train_all(texts, model, **job) == [run]  # all of it is reused
 
 
 def test_a_seed_that_failed_is_shown_and_changes_the_exit_code(
     model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    job = train_job(overrides=["bound=explanation=1e-9", "train.epochs=1", "seeds=0+1"])
-    runs = run_job(replace(job, data=texts, model=model, out=str(tmp_path / "out")), progress=False)
+    how = {"bound": "explanation=1e-9", "config": {"epochs": 1}, "seeds": (0, 1), "progress": False}
+    runs = train_all(texts, model, out=tmp_path / "out", **how)
     assert [run.seed for run in runs if run.failed] == [0, 1]  # the first did not keep the second from its turn
     assert all((run.folder / "scores.json").exists() for run in runs)
     fine = Run(Path("fine"), 2, {"dev": {"accuracy": 1.0}}, 1, 1, 1.0, {})
@@ -312,12 +313,15 @@ def test_a_seed_that_failed_is_shown_and_changes_the_exit_code(
 
 
 def test_a_bounded_job_selects_by_loss_unless_told_otherwise(tmp_path: Path):
-    assert train_job(overrides=["bound=explanation=1"]).train.select == "loss"
-    assert train_job(overrides=["bound=explanation=1", "train.select=accuracy"]).train.select == "accuracy"
-    assert train_job(overrides=["bound=none"]).train.select == train_job().train.select == "macro_f1"
+    def selects(*words: str) -> str:
+        return verb("train").parse(words)["options"].settings().select
+
+    assert selects("--bound", "explanation=1") == "loss"
+    assert selects("--set", "bound=explanation=1", "--set", "train.select=accuracy") == "accuracy"
+    assert selects("--bound", "none") == selects() == "macro_f1"
     path = tmp_path / "job.toml"
     path.write_text('bound = "explanation=0.035+0.031"\n')
-    assert train_job(path).bound == "explanation=0.035+0.031"
+    assert verb("train").parse(["--config", str(path)])["options"].bound == "explanation=0.035+0.031"
 
 
 # -- several processes --------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ import typer
 from typer.testing import CliRunner
 
 from toy import small_model, toy
-from veridical.cli import search as cli_search
+from veridical.cli import train as cli_train
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.model.load import load
-from veridical.training.config import TrainConfig, TrainJob
-from veridical.training.search import METHODS, Search, objectives, search, to_rows
+from veridical.training.config import TrainConfig
+from veridical.training.search import Search, objectives, search, to_rows
 from veridical.training.train import read_run
 
 # The modules: `veridical.train` is the verb.
@@ -171,7 +171,12 @@ def test_seeds_are_averaged(model, tmp_path):
 
 
 def test_the_papers_methods_are_the_default():
-    assert METHODS == ("attention", "attention_x_gradient", "input_x_gradient", "integrated_gradients")
+    assert cli_train.JobOptions().methods == (
+        "attention",
+        "attention_x_gradient",
+        "input_x_gradient",
+        "integrated_gradients",
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,7 +207,7 @@ def test_what_the_command_line_prints(made):
 
     @app.command()
     def show(as_json: bool = False) -> None:
-        cli_search.print_search(made, as_json)
+        cli_train.print_search(made, as_json)
 
     shown = CliRunner().invoke(app, [], env={"COLUMNS": "160"}).stdout
     lines = [line.split() for line in shown.splitlines()]
@@ -219,12 +224,11 @@ def test_what_the_command_line_prints(made):
 @pytest.mark.filterwarnings("ignore::veridical.core.errors.Caution")  # planted words are many pieces here, and are cut
 def test_a_training_job_with_a_search(model, made):
     """What `veridical train --search` does with its settings."""
-    job = TrainJob(
-        data="planted:size=24", model=model, objective="saloss", out=str(made.folder.parent / "job"), train=FAST
+    found = search(
+        *("planted:size=24", model),
+        **{"objective": "saloss", "out": made.folder.parent / "job", "config": FAST, "over": ["saloss.weight=1,2"]},
+        **{"methods": ["attention,gradient"], "texts": 4, "progress": False},
     )
-    assert cli_search.search_job(job, None) is None
-    found = cli_search.search_job(job, ["saloss.weight=1,2"], methods=["attention,gradient"], texts=4, progress=False)
-    assert found is not None
     assert (found.select, found.texts) == ("decision_flip", 4)
     assert set(found.winner.by_method) == {"attention", "gradient", "random"}
     assert found.candidates[0].folders == (made.folder.parent / "job" / "saloss" / "seed0",)
@@ -233,14 +237,14 @@ def test_a_training_job_with_a_search(model, made):
 @pytest.mark.parametrize(
     ("over", "how", "bound", "said"),
     [
-        (None, {"select": "decision_flip"}, None, "go with --search"),
-        (None, {"texts": 3}, None, "go with --search"),
+        ((), {"select": "macro_f1"}, None, "go with --search"),
+        ((), {"texts": 3}, None, "go with --search"),
         (["saloss.weight=1"], {}, "saloss=0.1", "leave one of them out"),
     ],
 )
 def test_options_that_do_not_go_together(over, how, bound, said):
     with pytest.raises(InputError, match=said):
-        cli_search.search_job(TrainJob(bound=bound), over, **how)
+        cli_train.train(cli_train.JobOptions(bound=bound, over=over, **how))
 
 
 def test_long_objectives_have_folders_of_their_own(model, tmp_path):

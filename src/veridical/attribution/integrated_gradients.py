@@ -3,6 +3,7 @@ from __future__ import annotations
 import warnings
 from bisect import bisect
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -44,54 +45,71 @@ def integrated_gradients(
     """
     if steps < 1:
         raise InputError(f"integrated_gradients needs at least 1 step, not {steps}.")
-    start, move = _baseline(clf, baseline), batch.free[..., None]  # [D], [B, T, 1]
+    line = _Line(clf, batch, target, _baseline(clf, baseline), aggregate)
+    every = torch.arange(len(batch.ids), device=batch.ids.device)
+    with torch.no_grad():  # the clean pass fixes the explained class before anything is altered
+        whole = target(clf.forward(batch).logits)
+    if rule == "adaptive":
+        return aggregated(_adaptive(line.products, every, steps, tolerance), aggregate)
+    total = line.summed(*nodes(rule, steps))
+    if aggregate == "sum" and rule != "released":
+        with torch.no_grad():
+            null = target(clf.forward(batch, edit=lambda e: line.at(0.0, e, every)).logits)
+        _warn_if_incomplete(total.sum((1, 2)), whole - null, steps)
+    return aggregated(total, aggregate)
 
-    def at(weight: torch.Tensor | float, embeddings: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+
+@dataclass(frozen=True)
+class _Line:
+    """The straight path from a baseline to the word vectors of a batch."""
+
+    clf: Classifier
+    batch: Batch
+    target: Target
+    start: torch.Tensor  # [D], the baseline
+    aggregate: Aggregate
+
+    def at(self, weight: torch.Tensor | float, embeddings: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
         """The point of the path `weight` of the way from the baseline to the text."""
-        moving = move[rows, : embeddings.shape[1]]
-        return torch.where(moving, start + weight * (embeddings - start), embeddings).detach()
+        moving = self.batch.free[..., None][rows, : embeddings.shape[1]]  # [rows, T, 1]
+        return torch.where(moving, self.start + weight * (embeddings - self.start), embeddings).detach()
 
     def products(
-        weight: torch.Tensor | float, rows: torch.Tensor, width: int | None = None
+        self, weight: torch.Tensor | float, rows: torch.Tensor, width: int | None = None
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(text - baseline) times the gradient there, summed over D where that suffices, and the logit there."""
         text: list[torch.Tensor] = []
 
         def edit(embeddings: torch.Tensor) -> torch.Tensor:
             text.append(embeddings.detach())
-            return leaf(at(weight, embeddings, rows))
+            return leaf(self.at(weight, embeddings, rows))
 
-        out = clf.forward(some_rows(batch, rows, width), edit=edit)
-        logit = target.rows(rows)(out.logits)
-        (gradient,) = clf.gradient(logit, [out.embeddings])
-        product = gradient * (text[0] - at(0.0, text[0], rows))
-        return product if aggregate == "l2" else product.sum(-1, keepdim=True), logit.detach()
+        out = self.clf.forward(some_rows(self.batch, rows, width), edit=edit)
+        logit = self.target.rows(rows)(out.logits)
+        (gradient,) = self.clf.gradient(logit, [out.embeddings])
+        product = gradient * (text[0] - self.at(0.0, text[0], rows))
+        return product if self.aggregate == "l2" else product.sum(-1, keepdim=True), logit.detach()
 
-    every = torch.arange(len(batch.ids), device=batch.ids.device)
-    with torch.no_grad():  # the clean pass fixes the explained class before anything is altered
-        whole = target(clf.forward(batch).logits)
-    if rule == "adaptive":
-        return aggregated(_adaptive(products, every, steps, tolerance), aggregate)
-    points, shares = (torch.as_tensor(x, dtype=torch.float32, device=every.device) for x in nodes(rule, steps))
-    total = torch.zeros(*batch.ids.shape, start.shape[0] if aggregate == "l2" else 1, device=every.device)
-    for rows, width, which in in_copies(batch, len(points)):  # a copy of the text at every node
-        some = slice(which.start, which.stop)
-        weight = points[some].repeat_interleave(len(rows)).reshape(-1, 1, 1)
-        product = products(weight, rows.repeat(len(which)), width)[0]  # [nodes * rows, width, D or 1]
-        total[rows, :width] += torch.einsum("n,nbtd->btd", shares[some], product.unflatten(0, (len(which), len(rows))))
-    if aggregate == "sum" and rule != "released":
-        with torch.no_grad():
-            null = target(clf.forward(batch, edit=lambda e: at(0.0, e, every)).logits)
-        _warn_if_incomplete(total.sum((1, 2)), whole - null, steps)
-    return aggregated(total, aggregate)
+    def summed(self, places: np.ndarray, weights: np.ndarray) -> torch.Tensor:
+        """The products at these places of the path under these weights, a copy of the text at each. [B, T, D or 1]"""
+        device, depth = self.batch.ids.device, len(self.start) if self.aggregate == "l2" else 1
+        points, shares = (torch.as_tensor(x, dtype=torch.float32, device=device) for x in (places, weights))
+        total = torch.zeros(*self.batch.ids.shape, depth, device=device)
+        for rows, width, which in in_copies(self.batch, len(points)):
+            some = slice(which.start, which.stop)
+            weight = points[some].repeat_interleave(len(rows)).reshape(-1, 1, 1)
+            product = self.products(weight, rows.repeat(len(which)), width)[0]  # [nodes * rows, width, D or 1]
+            by_node = product.unflatten(0, (len(which), len(rows)))
+            total[rows, :width] += torch.einsum("n,nbtd->btd", shares[some], by_node)
+        return total
 
 
-def _warn_if_incomplete(found: torch.Tensor, due: torch.Tensor, steps: int) -> None:
-    gap = (found - due).abs()
+def _warn_if_incomplete(total: torch.Tensor, due: torch.Tensor, steps: int) -> None:
+    gap = (total - due).abs()
     worst = int(gap.argmax())
     if float(gap[worst]) > 0.05 + 0.05 * float(due[worst].abs()):
         warnings.warn(
-            f"Integrated gradients with {steps} steps do not add up: a text's scores sum to {float(found[worst]):.3f} "
+            f"Integrated gradients with {steps} steps do not add up: a text's scores sum to {float(total[worst]):.3f} "
             f"where its logit changed by {float(due[worst]):.3f}. The gradient jumps on the path (it does near 0 "
             "where word vectors enter a LayerNorm with nothing added); use rule=adaptive.",
             Caution,

@@ -19,19 +19,17 @@ import torch
 
 from veridical.audits import selection
 from veridical.audits.corpora import Corpus, corpora_of, corpus_facts
-from veridical.audits.diagnosticity import Control
 from veridical.audits.evaluate import Evaluation, columns, evaluate
 from veridical.audits.examples import shown_texts
+from veridical.audits.options import QUICK_TEXTS, TEXTS, AuditOptions
 from veridical.audits.oracles import oracles
 from veridical.audits.record import EXAMPLES, SUMMARY, AuditSummary, ModelFacts, Settings, ShownTexts
 from veridical.core import store, stored, tables
+from veridical.core.options import takes
 from veridical.core.progress import Report
-from veridical.core.records import Dataset
 from veridical.model.classifier import Classifier
-from veridical.model.erase import Level, Operator
 from veridical.model.load import load
 
-TEXTS, QUICK_TEXTS = 200, 48  # per corpus
 RETRAINING = "roar.html"  # the section on a ROAR run that `veridical report --roar` has put beside an audit
 
 
@@ -51,43 +49,24 @@ class Audit:
         return self.summary.verdicts[0].sentence
 
 
-def audit(
-    model: Any,
-    data: str | Dataset,
-    *,
-    out: str | Path,
-    ood: Sequence[str | Dataset] = (),
-    split: str = "test",
-    limit: int | None = None,
-    ood_limit: int | None = None,
-    methods: str | Sequence[str] | None = None,
-    metrics: str | Sequence[str] | None = None,
-    quick: bool = False,
-    target: str | int = "predicted",
-    by: Operator = "delete",
-    level: Level = "token",
-    controls: Sequence[Control] = ("permutation",),
-    seed: int = 0,
-    progress: bool | None = None,
-) -> Audit:
+@takes(AuditOptions)
+def audit(options: AuditOptions) -> Audit:
     """Audit a classifier's explanations on a split of `data`, and on the same split of every `ood` dataset.
 
-    Without `methods` and `metrics` it takes every one that applies; `quick` takes the cheap ones for a first verdict.
-    `limit` is texts per corpus (`ood_limit` for the others, where it differs), a seeded sample with the split's label
-    shares; without it 200, or 48 for a quick audit. Everything goes to the folder `out`; interrupted at any moment, the
-    same call goes on from there.
+    A sample of texts has the split's label shares. Interrupted at any moment, the same call goes on from what the
+    folder `out` holds.
     """
-    clf = model if isinstance(model, Classifier) else load(model)
-    limit = (QUICK_TEXTS if quick else TEXTS) if limit is None else limit
-    corpora = corpora_of(clf, data, ood, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
-    settings = Settings(target, split, by, level, tuple(controls), seed)
-    folder = claim(out, clf, corpora, store.plain(settings))
-    chosen, left_out = selection.supported(
-        clf, corpora[0].examples[0], methods or selection.default_methods(quick), target
-    )
-    measures = selection.measures(metrics or selection.default_metrics(quick, corpora), by=by, level=level)
+    target, split, by, level, quick = options.target, options.split, options.by, options.level, options.quick
+    clf = options.model if isinstance(options.model, Classifier) else load(options.model)
+    texts = {"limit": options.limit or (QUICK_TEXTS if quick else TEXTS), "ood_limit": options.ood_limit}
+    corpora = corpora_of(clf, options.data, options.ood, split=split, seed=options.seed, **texts)
+    settings = Settings(target, split, by, level, tuple(dict.fromkeys(options.controls)), options.seed)
+    folder = claim(options.out, clf, corpora, store.plain(settings))
+    methods = options.methods or selection.default_methods(quick)
+    chosen, left_out = selection.supported(clf, corpora[0].examples[0], methods, target)
+    measures = selection.measures(options.metrics or selection.default_metrics(quick, corpora), by=by, level=level)
     total = sum(len(c.examples) for c in corpora)
-    with Report(f"Auditing {store.slug(clf.name)}", total, progress=progress) as report:
+    with Report(f"Auditing {store.slug(clf.name)}", total, progress=options.progress) as report:
         for note in left_out:
             report.say(note)
         evaluations = {

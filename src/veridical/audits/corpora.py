@@ -39,9 +39,6 @@ def corpora_of(
     ood_limit: int | None = None,
 ) -> list[Corpus]:
     """The texts of `data` and of the other corpora, labels as the model numbers them."""
-    for most in (limit, ood_limit):
-        if most is not None and most < 1:
-            raise InputError(f"limit is {most}; it must be at least 1.")
     home = load_data(data) if isinstance(data, str) else data
     seen = {normalised(e.text) for e in home.splits.get("train", ())}
     corpora = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]

@@ -16,10 +16,10 @@ from typing import Literal
 
 import numpy as np
 
+from veridical.audits.options import Control
 from veridical.core.statistics import ALPHA, bca, holm, mean, rank_sums, signed_rank
 
 Better = Literal["higher", "lower"]
-Control = Literal["permutation", "gaussian"]  # the random explanation: the method's own scores shuffled, or noise
 Ties = Literal["half", "strict", "win"]
 
 DECIMALS = 6  # of a score that count: what is beyond is float32 noise, which changes with the batch

@@ -11,18 +11,19 @@ files of their own, and what is there is not done again:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from veridical.attribution import Method, methods
-from veridical.audits.diagnosticity import Control
+from veridical.audits.options import Control, EvaluateOptions
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.options import Tick, takes
 from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Score
 from veridical.core.registry import Choice
 from veridical.core.seed import generator
@@ -31,14 +32,12 @@ from veridical.explanations.exchange import read_explanations, write_explanation
 from veridical.explanations.explain import as_examples, attributions, explained, warn_of_cuts
 from veridical.explanations.explanation import Explanation
 from veridical.metric import Metric, metrics
-from veridical.model.ask import TOKEN_BUDGET, Asker, ask, predict
+from veridical.model.ask import Asker, ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.model.target import Which, read_target
 
 PART = 16  # examples whose questions are held at once
-
-Tick = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -63,46 +62,29 @@ class Evaluation:
         return {method: {name: self.mean(name, method) for name in names} for method in self.attributions}
 
 
-def evaluate(
-    clf: Any,
-    examples: Iterable[str | Example],
-    methods: str | Sequence[str] = ("attention", "input_x_gradient", "integrated_gradients", "random"),
-    metrics: str | Sequence[str] = ("sufficiency", "comprehensiveness"),
-    *,
-    target: str | int = "predicted",
-    controls: Sequence[Control] = (),
-    explanations: Sequence[Attribution] = (),
-    corpus: str = "",
-    seed: int = 0,
-    out: str | Path | None = None,
-    budget: int = TOKEN_BUDGET,
-    tick: Tick | None = None,
-) -> Evaluation:
+@takes(EvaluateOptions)
+def evaluate(clf: Any, examples: Iterable[str | Example], options: EvaluateOptions) -> Evaluation:
     """Explain the examples with every method and score every explanation with every metric.
 
-    `controls` also scores random explanations in each method's place (its own scores shuffled among the tokens, or
-    Gaussian draws), which is what diagnosticity compares with. `explanations` made elsewhere (`to_attributions`) are
-    scored like ours. With `out` the work is stored there part by part and resumed.
+    `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
     """
-    if unknown := [control for control in controls if control not in get_args(Control)]:
-        raise InputError(f"controls has {unknown[0]!r}; allowed: {', '.join(get_args(Control))}.")
     clf = clf if isinstance(clf, Classifier) else load(clf)
     texts = as_examples(examples)
     job = _Job(
         clf=clf,
-        methods=_methods(methods),
-        metrics=_metrics(metrics),
-        which=read_target(target, clf.labels),
-        controls=tuple(controls),
-        corpus=corpus,
-        seed=seed,
-        folder=None if out is None else Path(out),
-        budget=budget,
+        methods=_methods(options.methods),
+        metrics=_metrics(options.metrics),
+        which=read_target(options.target, clf.labels),
+        controls=tuple(options.controls),
+        corpus=options.corpus,
+        seed=options.seed,
+        folder=None if options.out is None else Path(options.out),
+        budget=options.budget,
     )
-    foreign = _by_method(explanations, texts)
-    _check(job, foreign, bool(metrics))
+    foreign = _by_method(options.explanations, texts)
+    _check(job, foreign, bool(options.metrics))
     _claim(job, texts)
-    return _evaluated(job, texts, foreign, tick)
+    return _evaluated(job, texts, foreign, options.tick)
 
 
 @dataclass(frozen=True)

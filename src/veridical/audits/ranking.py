@@ -15,7 +15,8 @@ from itertools import combinations
 
 import numpy as np
 
-from veridical.audits.diagnosticity import Better, Control, credit, outcomes, settled
+from veridical.audits.diagnosticity import Better, credit, outcomes, settled
+from veridical.audits.options import Control
 from veridical.core.spec import base_name
 from veridical.core.statistics import ALPHA, bca, holm, number, signed_rank
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from veridical.audits.diagnosticity import Control, Diagnosticity, MetricTest
+from veridical.audits.diagnosticity import Diagnosticity, MetricTest
+from veridical.audits.options import Control
 from veridical.audits.ranking import Comparison, Standing
 from veridical.audits.verdict import Verdict
 from veridical.core import store, stored

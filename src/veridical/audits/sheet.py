@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from veridical.audits.diagnosticity import Control
+from veridical.audits.options import Control
 from veridical.core.errors import InputError
 from veridical.core.records import Cell
 

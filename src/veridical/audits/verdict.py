@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from veridical.audits.diagnosticity import Control
+from veridical.audits.options import Control
 from veridical.audits.ranking import CHANCE, RIVALS, Ranking, Standing
 from veridical.core.spec import base_name
 from veridical.core.statistics import fewest, needed

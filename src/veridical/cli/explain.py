@@ -1,4 +1,4 @@
-"""What `veridical explain` reads and prints around the library function of the same name."""
+"""`veridical explain`: what it reads and prints around the library function of the same name."""
 
 from __future__ import annotations
 
@@ -6,21 +6,93 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
+import typer
 
+from veridical.cli.speech import say
 from veridical.core.errors import InputError
+from veridical.core.options import Data, Help, Json, Methods, Model, Split, Target, Texts
+from veridical.core.ranges import at_least
 from veridical.core.records import Example
-from veridical.explanations.display import Level, as_rich, class_line, cost_line, legend, printable
-from veridical.explanations.exchange import to_row
-from veridical.explanations.explanation import Explanation
+
+if TYPE_CHECKING:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from veridical.explanations.explanation import Explanation
+
+METHODS = ("attention", "integrated_gradients", "occlusion")  # one that looks, one that differentiates, one that asks
+Level = Literal["word", "token"]
+Given = Annotated[Sequence[str], Help("A text. May be repeated.", "TEXT", commas=False)]
+File = Annotated[str | None, Help("A file with a text per line, or - for the input.", "FILE")]
+Source = Annotated[Data | None, Help("A dataset to take texts from.", "DATA")]
+Context = Annotated[str | None, Help("A question or premise: read, not explained.", "TEXT")]
+Shown = Annotated[Level, Help("What is highlighted: word or token.", "UNIT")]
+Overlap = Annotated[
+    Annotated[int, at_least(0)] | None, Help("Explain too long texts in windows that share so many tokens.", "N")
+]
+Page = Annotated[str | None, Help("Write a page with the highlights.", "FILE")]
+Out = Annotated[str | None, Help("Write the scores: a .parquet or .jsonl file.", "FILE")]
+
+
+def explain(
+    model: Model,
+    text: Given = (),
+    file: File = None,
+    data: Source = None,
+    split: Split = "test",
+    limit: Texts = 10,
+    context: Context = None,
+    methods: Methods = METHODS,
+    target: Target = "predicted",
+    level: Shown = "word",
+    overlap: Overlap = None,
+    html: Page = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Show which words a classifier's decision rests on, according to one or several methods.
+
+    Example: veridical explain runs/demo/hutto-movies-minilm/run --text "A warm, funny film." --method occlusion
+
+    Example: veridical explain my-model --data hutto/amazon --limit 20 --html amazon.html
+    """
+    from veridical.attribution import methods as known
+    from veridical.core import store
+    from veridical.core.progress import Report
+    from veridical.data.labels import relabel
+    from veridical.explanations.exchange import check_format, write_explanations
+    from veridical.explanations.explain import explain as run
+    from veridical.model.load import load
+
+    chosen = [choice.label for choice in known.choose_all(methods)]
+    if out is not None:
+        check_format(out)
+    examples, labels = gather(text, file, data, context=context, split=split, limit=limit)
+    clf = load(model)
+    examples = relabel(examples, labels, clf.labels)
+    windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
+    with Report("Explaining", windows, progress=None if windows > 8 else False) as report:
+        tick = lambda count: report.advance(steps=count)  # noqa: E731
+        explained = run(clf, examples, chosen, target=target, overlap=overlap, tick=tick)
+    if html is not None:
+        from veridical.explanations.page import explain_page
+
+        where = f"{data} ({split})" if data else ""
+        store.write_text(html, explain_page(explained, model=model, data=where, target=str(target), level=level))
+    if out is not None:
+        write_explanations(out, [explanation for several in explained.values() for explanation in several])
+    for path in filter(None, (html, out)):
+        (say if as_json else typer.echo)(path)
+    if as_json:
+        typer.echo(to_json(explained))
+    elif html is None and out is None:
+        show(explained, level)
 
 
 def gather(
-    text: Sequence[str], file: str | None, data: str | None, *, context: str | None, split: str, limit: int
+    text: Sequence[str], file: str | None, data: Any, *, context: str | None, split: str, limit: int
 ) -> tuple[list[Example], tuple[str, ...]]:
     """The texts to explain and, if they come from a dataset, the names of its labels."""
     given = [name for name, value in (("--text", text), ("--file", file), ("--data", data)) if value]
@@ -32,10 +104,10 @@ def gather(
             raise InputError("--context goes with --text or --file; data brings its own.")
         from veridical.data import load_data
 
-        found = load_data(data, limit=limit, splits=[split])
-        return list(found.splits[split]), found.labels
+        dataset = load_data(data, limit=limit, splits=[split])
+        return list(dataset.splits[split]), dataset.labels
     texts = list(text) if text else _lines(str(file))
-    return [Example(str(place), one, context=context) for place, one in enumerate(texts, 1)], ()
+    return [Example(str(place), line, context=context) for place, line in enumerate(texts, 1)], ()
 
 
 def _lines(file: str) -> list[str]:
@@ -51,49 +123,60 @@ def _lines(file: str) -> list[str]:
     return lines
 
 
-def as_json(found: Mapping[str, Sequence[Explanation]]) -> str:
+def to_json(explained: Mapping[str, Sequence[Explanation]]) -> str:
     """A list of the rows that --out writes, with the words and their scores beside the tokens."""
+    from veridical.explanations.exchange import to_row
+
     rows: list[dict[str, Any]] = [
         {
-            **to_row(one),
-            "options": json.loads(to_row(one)["options"]),
-            "labels": list(one.labels),
-            "words": list(one.words),
-            "word_scores": one.word_scores.tolist(),
+            **to_row(explanation),
+            "options": json.loads(to_row(explanation)["options"]),
+            "labels": list(explanation.labels),
+            "words": list(explanation.words),
+            "word_scores": explanation.word_scores.tolist(),
         }
-        for explanations in found.values()
-        for one in explanations
+        for several in explained.values()
+        for explanation in several
     ]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
     return f"[\n{lines}\n]"
 
 
-def show(found: Mapping[str, Sequence[Explanation]], level: Level) -> None:
+def show(explained: Mapping[str, Sequence[Explanation]], level: Level) -> None:
     """Every text with the highlights of every method under each other."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from veridical.explanations.display import as_rich, class_line, cost_line, legend, printable
+
     console = Console(highlight=False)
     colour = console.color_system is not None and not console.no_color
-    for same in zip(*found.values(), strict=True):
+    for same in zip(*explained.values(), strict=True):
         console.print(_heading(same[0]))
         if same[0].example.context is not None:
             console.print(_indented(Text(f"context: {printable(same[0].example.context)}", "dim"), 2))
-        for one in same:
-            about = f"explains {class_line(one)}: {cost_line(one.cost)}"
-            console.print(_indented(Text.assemble((one.method, "bold"), " ", (about, "dim")), 2))
-            console.print(_indented(as_rich(one, level, colour=colour), 4))
+        for explanation in same:
+            about = f"explains {class_line(explanation)}: {cost_line(explanation.cost)}"
+            console.print(_indented(Text.assemble((explanation.method, "bold"), " ", (about, "dim")), 2))
+            console.print(_indented(as_rich(explanation, level, colour=colour), 4))
         console.print()
-    signed = any(one.signed for explanations in found.values() for one in explanations)
+    signed = any(explanation.signed for several in explained.values() for explanation in several)
     console.print(legend(signed, colour=colour))
 
 
 def _indented(text: Text, by: int) -> Padding:
+    from rich.padding import Padding
+
     return Padding(text, (0, 0, 0, by), expand=False)
 
 
-def _heading(one: Explanation) -> Text:
-    order = sorted(range(len(one.labels)), key=lambda i: -one.probabilities[i])[:4]
-    likely = ", ".join(f"{one.labels[i]} {one.probabilities[i]:.3f}" for i in order)
+def _heading(explanation: Explanation) -> Text:
+    from rich.text import Text
+
+    labels, probabilities, label = explanation.labels, explanation.probabilities, explanation.example.label
+    order = sorted(range(len(labels)), key=lambda i: -probabilities[i])[:4]
+    likely = ", ".join(f"{labels[i]} {probabilities[i]:.3f}" for i in order)
     gold = ""
-    if one.example.label is not None:
-        held = one.example.label if isinstance(one.example.label, tuple) else (one.example.label,)
-        gold = f"  gold {', '.join(one.labels[i] for i in held)}"
-    return Text.assemble((one.example.id, "bold"), f"  {likely}", (gold, "dim"))
+    if label is not None:
+        gold = f"  gold {', '.join(labels[i] for i in (label if isinstance(label, tuple) else (label,)))}"
+    return Text.assemble((explanation.example.id, "bold"), f"  {likely}", (gold, "dim"))

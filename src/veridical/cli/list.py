@@ -1,19 +1,34 @@
-"""What `veridical list` prints: the registries, read from what registered itself."""
+"""`veridical list`: the registries, read from what registered itself."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
-
+from veridical.cli.speech import print_json
+from veridical.core.options import Help, Json
 from veridical.core.registry import Entry, options_of
 from veridical.core.values import write
 
+KINDS = ("methods", "metrics", "datasets", "terms")
+Kind = Annotated[
+    Literal["methods", "metrics", "datasets", "terms"] | None,
+    Help("methods, metrics, datasets or terms.", "KIND", default="all of them", argument=True),
+]
 READS = {"layers": "a wired encoder"}  # needs whose name alone would not say what is meant
+
+
+def list_(kind: Kind = None, as_json: Json = False) -> None:
+    """List attribution methods, metrics, datasets and loss terms, with their options.
+
+    Example: veridical list methods
+    """
+    held = {name: entries(name) for name in ([kind] if kind else KINDS)}
+    if as_json:
+        print_json(held)
+    else:
+        print_entries(held)
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
@@ -51,7 +66,7 @@ def entries(kind: str) -> list[dict[str, Any]]:
         return [{**_common(source, source.about), "needs": source.needs} for source in datasets]
     from veridical.training.term import terms
 
-    return [{**_common(one, _summary(one)), "needs": sorted(one.needs)} for one in terms]
+    return [{**_common(term, _summary(term)), "needs": sorted(term.needs)} for term in terms]
 
 
 def _common(entry: Entry, about: str) -> dict[str, Any]:
@@ -66,9 +81,13 @@ def _summary(entry: Entry) -> str:
     return (inspect.getdoc(entry.run) or "").split("\n\n")[0].replace("\n", " ")
 
 
-def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+def print_entries(held: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
     console = Console(highlight=False)
-    for kind, rows in found.items():
+    for kind, rows in held.items():
         console.print(Text(kind.capitalize(), "bold underline"))
         for row in rows:
             facts = [name for name in ("signed", "differentiable", "complete") if row.get(name)]
@@ -80,8 +99,8 @@ def print_entries(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
             console.print(Text.assemble((row["name"], "bold"), ("  " + ", ".join([*wants, *facts]), "dim")))
             console.print(Padding(Text(row["about"]), (0, 0, 0, 2), expand=False))
             if row["options"]:
-                shown = {name: "none" if value is None else write(value) for name, value in row["options"].items()}
-                options = "  ".join(f"{name}={value}" for name, value in shown.items())
+                written = {name: "none" if value is None else write(value) for name, value in row["options"].items()}
+                options = "  ".join(f"{name}={value}" for name, value in written.items())
                 console.print(Padding(Text(options, "cyan"), (0, 0, 0, 2), expand=False))
         console.print()
 

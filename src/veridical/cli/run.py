@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.main
 
-from veridical.cli.speech import Json, Number, say
+from veridical.cli.speech import print_json, say
+from veridical.core.options import Help, Json
+from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 
 if TYPE_CHECKING:
     from veridical.cli.recipe import Command, Line
 
-Engine = Annotated[
-    Literal["local", "ray"], typer.Option(help="What computes: processes on this machine, or Ray (an extra).")
+Recipe = Annotated[str, Help("A recipe's file: recipes/*.toml.", "RECIPE", argument=True)]
+Only = Annotated[
+    Sequence[str], Help("Only this line, 'table 3' or 'table 3, SST'. May be repeated.", "LINE", commas=False)
 ]
-Workers = Annotated[int | None, Number(help="Cells at once, a thread each. [dim]\\[default: all cores][/]")]
-Shard = Annotated[
-    str | None, typer.Option(metavar="I/N", help="Only the I-th of N parts, from 1, for array jobs on a shared disk.")
-]
-Address = Annotated[str | None, typer.Option(help="A Ray cluster's address, with --engine ray.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", metavar="", help="Show what would run, and run nothing.")]
+Unrun = Annotated[bool, Help("Also the lines marked unrun, whatever the reason.")]
+Out = Annotated[str | None, Help("Folder in which the commands run.", "DIR", default="runs/RECIPE")]
 
 
 def run(
-    recipe: Annotated[Path, typer.Argument(metavar="RECIPE", help="A recipe's file: recipes/*.toml.")],
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only this line, 'table 3' or 'table 3, SST'. May be repeated.")
-    ] = None,
-    unrun: Annotated[
-        bool, typer.Option("--unrun", metavar="", help="Also the lines marked unrun, whatever the reason.")
-    ] = False,
+    recipe: Recipe,
+    only: Only = (),
+    unrun: Unrun = False,
     engine: Engine = "local",
     workers: Workers = None,
     shard: Shard = None,
     address: Address = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder in which the commands run. [dim]\\[default: runs/<recipe>][/]")
-    ] = None,
+    out: Out = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
@@ -59,15 +50,15 @@ def run(
 
     check(engine, workers, shard, address)
     lines = recipes.read(recipe)
-    commands = recipes.choose(lines, only or (), unrun=unrun)
-    folder = out or Path("runs") / recipe.stem
+    commands = recipes.choose(lines, only, unrun=unrun)
+    folder = Path(out) if out else Path("runs") / Path(recipe).stem
     how = {"engine": engine, "workers": workers, "shard": shard, "address": address}
     if not dry_run:
         if not as_json:
             _show(lines, commands, folder, say)
         _run(commands, folder, how, silent=as_json)
     if as_json:
-        typer.echo(json.dumps(_plan(lines, commands, folder), indent=2, ensure_ascii=False))
+        print_json(_plan(lines, commands, folder))
     elif dry_run:
         _show(lines, commands, folder, typer.echo)
     else:
@@ -141,10 +132,10 @@ def _counts(command: Command, folder: Path) -> tuple[int, int]:
 
 
 def _is_grid(command: Command) -> bool:
-    from veridical.cli.app import app
+    from veridical.cli.app import VERBS, verb
 
-    verb = typer.main.get_command(app).commands.get(command.words[0])  # type: ignore[attr-defined]
-    return verb is not None and any(option.name == "shard" for option in verb.params)
+    name = command.words[0]
+    return name in VERBS and any(option.name == "shard" for option in verb(name).options)
 
 
 def _compute(commands: Sequence[Command], folder: Path, how: dict[str, Any], silent: bool) -> None:

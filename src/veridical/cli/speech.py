@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
 
 from veridical.core.errors import Caution, GridError, InputError
+from veridical.core.options import Help
 
 MISTAKE, INTERRUPTED = 2, 130
 
@@ -77,12 +78,13 @@ class PlainGroup(TyperGroup):
 With = Annotated[
     list[str] | None,
     typer.Option(
-        "--with",
-        metavar="MODULE",
-        help="A module or .py file with parts of your own; before or after any verb.",
+        "--with", metavar="MODULE", help="A module or .py file with parts of your own; before or after any verb."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", metavar="", help="Print data for a program instead of text.")]
+Style = Annotated[
+    Literal["text", "csv", "latex"], Help("How the table is printed: text, csv or latex.", "HOW", "--format")
+]
+TextOrCsv = Annotated[Literal["text", "csv"], Help("How the table is printed: text or csv.", "HOW", "--format")]
 
 
 def _with_first(args: Sequence[str]) -> list[str]:
@@ -108,25 +110,28 @@ def say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def whole(text: str) -> int:
-    """A whole number from the command line."""
-    try:
-        return int(text)
-    except ValueError as problem:
-        raise typer.BadParameter(f"{text!r} is not a whole number") from problem
+def tell(text: str) -> None:
+    """Prose, broken into lines between words."""
+    from rich.console import Console
+
+    Console(highlight=False).print(text, markup=False)
 
 
-Number = partial(typer.Option, parser=whole, metavar="N")
+def print_json(value: Any) -> None:
+    """A result for a program."""
+    from veridical.core.store import plain
+
+    print(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
 def _sentence(problem: typer.TyperException) -> str:
     """The parser's complaint and the way out."""
-    said = problem.format_message().strip().rstrip(".").replace("Value error, ", "")
+    sentence = problem.format_message().strip().rstrip(".")
     ctx, option = getattr(problem, "ctx", None), getattr(problem, "option_name", None)
     if option is not None and hasattr(problem, "possibilities"):  # an option that does not exist
         near = get_close_matches(option, getattr(problem, "possibilities", None) or (), n=1)
-        said = problem.message.rstrip(".") + (f". Did you mean {near[0]}?" if near else "")
-    return f"{said}{'' if said.endswith('?') else '.'} See `{ctx.command_path if ctx else 'veridical'} --help`."
+        sentence = problem.message.rstrip(".") + (f". Did you mean {near[0]}?" if near else "")
+    return f"{sentence}{'' if sentence.endswith('?') else '.'} See `{ctx.command_path if ctx else 'veridical'} --help`."
 
 
 @contextmanager
@@ -134,7 +139,7 @@ def _warnings_as_lines() -> Iterator[None]:
     """Our own warnings are meant for the user: one line each, once. Those of other libraries are not."""
     told: set[str] = set()
 
-    def show(message: Warning | str, category: type[Warning], filename: str, *rest: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, Caution) and str(message) not in told:
             told.add(str(message))
             say(f"Note: {message}")

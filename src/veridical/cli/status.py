@@ -2,48 +2,63 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from veridical.cli.speech import Json
+from veridical.cli.speech import print_json
+from veridical.core.options import Help, Json
 
 if TYPE_CHECKING:
-    from veridical.grid.status import CellStatus, GridStatus
+    from veridical.grid.status import CellStatus, GridStatus, RunStatus
 
 MOST = 12  # cells of a kind that are named
+Folder = Annotated[str, Help("A run's or a grid's folder, or one that holds some.", "DIR", argument=True)]
 
 
-def status(
-    folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="A run's or a grid's folder, or one that holds some.")
-    ] = Path("runs"),
-    as_json: Json = False,
-) -> None:
+def status(folder: Folder = "runs", as_json: Json = False) -> None:
     """Show which runs and grids are done, how far the others are and how long they will take.
 
     Of the runs inside a grid only those that are not finished are shown.
 
     Example: veridical status runs
     """
-    from veridical.cli.train import print_status
     from veridical.grid.status import grids
     from veridical.grid.status import status as look
 
-    runs, found = look(folder), grids(folder)
+    runs, held = look(folder), grids(folder)
     if as_json:
-        from veridical.core.store import plain
-
-        typer.echo(json.dumps(plain([*found, *runs]), indent=2))
+        print_json([*held, *runs])
         return
-    for grid in found:
+    for grid in held:
         _print(grid)
-    inside = {grid.folder for grid in found}
+    inside = {grid.folder for grid in held}
     left = [run for run in runs if run.state != "done" or not inside & {run.folder, *run.folder.parents}]
-    if left or not found:
-        print_status(left, as_json=False)
+    if left:
+        _print_runs(left)
+    elif not held:
+        typer.echo("No runs yet.")
+
+
+def _print_runs(runs: Sequence[RunStatus]) -> None:
+    from veridical.core.tables import to_text
+    from veridical.explanations.display import duration
+
+    cells = [["run", "state", "step", "epochs", "best dev", "last write", "to go"]]
+    for run in runs:
+        cells.append(
+            [
+                str(run.folder),
+                run.state if run.state != "broken" else f"broken: {run.problem}",
+                f"{run.step}/{run.steps}" if run.steps else "",
+                str(run.epoch),
+                "" if run.best is None else f"{run.select} {run.best:.3f}",
+                f"{duration(run.age)} ago",
+                "" if not run.remaining else duration(run.remaining),
+            ]
+        )
+    typer.echo(to_text(cells, right=(2, 3)))
 
 
 def _print(grid: GridStatus) -> None:

@@ -1,44 +1,62 @@
-"""What `veridical train` and `veridical status` print."""
+"""`veridical train`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
-from veridical.cli.data import plain_table
-from veridical.cli.speech import say
-from veridical.core.store import plain
-from veridical.explanations.display import duration
-from veridical.grid.status import RunStatus
+from veridical.cli.speech import print_json, tell
+from veridical.core.errors import InputError
+from veridical.core.options import Data, Json, shared
+from veridical.training.options import Searched, SearchOptions, SeedsOptions
 
 if TYPE_CHECKING:
-    from veridical.training.config import TrainJob
+    from veridical.training.search import Candidate, Search
     from veridical.training.train import Run
 
+COLUMNS = ("accuracy", "macro_f1", "calibration_error", "loss")
 
-def run_job(job: TrainJob, *, progress: bool | None = None) -> list[Run]:
-    """Train every seed of a job. A bound that is to be searched is found first, in the folder `bound` beside the
-    seeds'; then all seeds are trained under it."""
-    from accelerate import PartialState
 
-    from veridical.training.bound_search import is_searched, search
-    from veridical.training.train import train, train_seeds
+@dataclass(frozen=True)
+class JobOptions(SearchOptions):
+    """One training, several, or a search."""
 
-    same: dict[str, Any] = {"objective": job.objective, "config": job.train, "limit": job.limit, "progress": progress}
-    bound, searched = job.bound, is_searched(job.bound)
-    if searched and bound is not None:
-        place = None if job.out is None else Path(job.out) / "bound"
-        bound = search(job.data, job.model, bound=bound, out=place, **same)
-        if progress is not False and PartialState().is_main_process:
-            say(f"bound: {bound}")
-    if len(job.seeds) == 1 and not searched:
-        return [train(job.data, job.model, seed=job.seeds[0], bound=bound, out=job.out, **same)]
-    return train_seeds(job.data, job.model, seeds=job.seeds, bound=bound, out=job.out, **same)
+    data: Data = "hutto/movies"
+    _: KW_ONLY
+    over: Searched = ()
+
+
+def train(options: JobOptions, as_json: Json = False) -> None:
+    """Train a classifier, or go on with an interrupted run.
+
+    Killed at any moment, the same command goes on to the same result.
+
+    Example: veridical train --data hutto/movies --model minilm --seed 0,1,2 --set train.epochs=4
+    """
+    _check(options)
+    if options.over:
+        from veridical.training.search import search
+
+        print_search(search(**vars(options)), as_json)
+    else:
+        from veridical.training.jobs import train_all
+
+        print_runs(train_all(**shared(SeedsOptions, options)), as_json)
+
+
+def _check(options: JobOptions) -> None:
+    """What goes together, and what does not."""
+    usual = JobOptions()
+    chosen = [getattr(options, name) != getattr(usual, name) for name in ("select", "methods", "texts")]
+    if any(chosen) and not options.over:
+        raise InputError("--select, --search-method and --search-texts go with --search; say what is searched.")
+    if options.over and options.bound is not None:
+        raise InputError(
+            f"--search tries weighted sums, but --bound {options.bound} was given too; leave one of them out."
+        )
 
 
 def print_runs(runs: Sequence[Run], as_json: bool) -> None:
@@ -49,7 +67,7 @@ def print_runs(runs: Sequence[Run], as_json: bool) -> None:
     if not PartialState().is_main_process:
         return
     if as_json:
-        typer.echo(json.dumps(plain(list(runs)), indent=2))
+        print_json(list(runs))
     else:
         _show(runs)
     if any(run.failed for run in runs):  # after all seeds have had their turn
@@ -57,15 +75,16 @@ def print_runs(runs: Sequence[Run], as_json: bool) -> None:
 
 
 def _show(runs: Sequence[Run]) -> None:
-    columns = ("accuracy", "macro_f1", "calibration_error", "loss")
-    table = plain_table("seed", "split", *columns, right=columns)
+    from veridical.core.tables import to_text
+
+    cells = [["seed", "split", *COLUMNS]]
     for run in runs:
         if run.failed:
-            table.add_row(str(run.seed), "failed", *("" for _ in columns))
+            cells.append([str(run.seed), "failed", *("" for _ in COLUMNS)])
         for split, scores in run.scores.items():
-            values = (scores.get(name) for name in columns)
-            table.add_row(str(run.seed), split, *("" if v is None else f"{v:.3f}" for v in values))
-    Console().print(table)
+            values = (scores.get(name) for name in COLUMNS)
+            cells.append([str(run.seed), split, *("" if value is None else f"{value:.3f}" for value in values)])
+    typer.echo(to_text(cells))
     for run in runs:
         if run.failed:
             typer.echo(f"seed {run.seed} failed: {run.failed}")
@@ -73,33 +92,39 @@ def _show(runs: Sequence[Run]) -> None:
         typer.echo(str(run.folder))
 
 
-def print_status(found: Sequence[RunStatus], as_json: bool) -> None:
-    """A line per run."""
+def print_search(result: Search, as_json: bool) -> None:
+    """A line per candidate, the best named, then where everything lies."""
+    from veridical.core.store import slug
+    from veridical.core.tables import to_text
+    from veridical.training.search import REFERENCE
+
     if as_json:
-        typer.echo(json.dumps(plain(list(found)), indent=2))
+        print_json(result)
         return
-    if not found:
-        typer.echo("No runs yet.")
-        return
-    table = plain_table(
-        "run",
-        "state",
-        "step",
-        "epochs",
-        "best dev",
-        "last write",
-        "to go",
-        right=("step", "epochs"),
-        fold=("run", "state"),
-    )
-    for run in found:
-        table.add_row(
-            str(run.folder),
-            run.state if run.state != "broken" else f"broken: {run.problem}",
-            f"{run.step}/{run.steps}" if run.steps else "",
-            str(run.epoch),
-            "" if run.best is None else f"{run.select} {run.best:.3f}",
-            f"{duration(run.age)} ago",
-            "" if not run.remaining else duration(run.remaining),
+    measured = bool(result.candidates[0].by_method)
+    columns = [
+        result.select,
+        *(["of random"] if measured else []),
+        *(["macro_f1"] if result.select != "macro_f1" else []),
+    ]
+
+    def cells(candidate: Candidate, best: bool) -> list[str]:
+        values = {
+            "macro_f1": candidate.dev.get("macro_f1"),
+            "of random": candidate.by_method.get(REFERENCE),
+            result.select: candidate.value,
+        }
+        shown = ("undefined" if values[name] is None else f"{values[name]:.3f}" for name in columns)
+        return [candidate.objective, *shown, "best" if best else ""]
+
+    rows = [cells(candidate, place == result.best) for place, candidate in enumerate(result.candidates)]
+    typer.echo(to_text([["objective", *columns, ""], *rows], right=range(1, len(columns) + 1)))
+    if measured:
+        names = [method for method in result.candidates[0].by_method if method != REFERENCE]
+        tell(
+            f"{result.select} ({result.better} is better) on {result.texts} dev texts, the mean of {', '.join(names)}; "
+            "random explanations beside it for reference, macro_f1 of the dev predictions. The file has each method."
         )
-    Console().print(table)
+    typer.echo(str(result.folder / f"{slug(result.select)}.csv"))
+    for folder in result.winner.folders:
+        typer.echo(str(folder))

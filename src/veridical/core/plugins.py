@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical.core.errors import InputError
+from veridical.core.spec import listed
 
 WITH = "VERIDICAL_WITH"
 GROUP = "veridical"
@@ -36,7 +37,7 @@ _loaded: set[str] = set()  # names and paths that need no second look
 
 def use(*modules: str) -> None:
     """Import modules with parts of your own, here and in every worker process: dotted names, or paths of .py files."""
-    named = [part.strip() for module in modules for part in str(module).split(",") if part.strip()]
+    named = listed(map(str, modules))
     names = [str(Path(name).expanduser().resolve()) if _is_path(name) else name for name in named]
     for name in names:
         _import(name)
@@ -90,7 +91,7 @@ def check(kind: str, held: Any, new: Any) -> None:
 
 
 def _given() -> list[str]:
-    return [name for name in os.environ.get(WITH, "").split(",") if name]
+    return listed(os.environ.get(WITH, ""))
 
 
 def _is_path(name: str) -> bool:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import numpy as np
     import torch
 
 Span = tuple[int, int]
+Operator = Literal["delete", "mask", "attention", "zero_id_attended"]  # how tokens are erased (model/erase.py)
+Level = Literal["token", "word"]  # what is erased at a time
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ class Registry(Generic[T]):
         module = f"{self.package}.{name}"
         if name not in self._entries and not self._scanned and name.isidentifier() and importlib.util.find_spec(module):
             importlib.import_module(module)
+            plugins.load()  # which may have a name of ours: that is said
         if name not in self._entries:
             self._scan()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -33,18 +33,23 @@ T = TypeVar("T", bound=Stored)
 
 
 class OnceMapping:
-    """For a record that users knew as a mapping before 0.2: a release long, `record["field"]` is its plain form."""
+    """For a record that was a mapping of plain values before 0.2: asked like one, it still answers, for a release."""
 
     def __getitem__(self, name: str) -> Any:
-        kind = type(self).__name__
-        if name not in {field.name for field in dataclasses.fields(self)}:  # type: ignore[arg-type]
+        if name not in self.keys():
             raise KeyError(name)
         warnings.warn(
-            f"{kind} is a record now: write summary.{name}; summary[{name!r}] goes with version 0.3.",
+            f"{type(self).__name__} is a record now: write summary.{name}; summary[{name!r}] goes with version 0.3.",
             FutureWarning,
             stacklevel=2,
         )
         return store.plain(getattr(self, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        return [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
 
 
 def write(path: str | Path, record: Stored) -> None:

@@ -74,11 +74,13 @@ def load_data(spec: str, *, limit: int | None = None, seed: int = 0, splits: Ite
 
 
 def resolve(text: str) -> Choice[Source]:
-    """What a spec means: a registered name first, then `hub:`, then a file or folder that exists."""
+    """What a spec means: `hub:`, a file with an ending, a registered name, then any file or folder that exists."""
     spec = Spec.read(text)
     name, place = spec.head
     if name == "hub":
         return datasets.choose(Spec("hub", spec.options), **_place_on_hub(text, place))
+    if Path(text).suffix and Path(text).is_file():  # no name of ours ends so: the other sources need not be read
+        return datasets.choose("files", path=text)
     if name in datasets:
         return datasets.choose(spec)
     if Path(text).exists():  # a path may hold what looks like options

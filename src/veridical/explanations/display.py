@@ -119,9 +119,9 @@ def class_line(explanation: Explanation) -> str:
     return f"{explanation.label} ({explanation.probabilities[explanation.target]:.3f})"
 
 
-def top(shown: Sequence[Piece], count: int = 3) -> list[Piece]:
+def top(every: Sequence[Piece], count: int = 3) -> list[Piece]:
     """The units with the largest scores by size, largest first; ties in reading order."""
-    scored = [piece for piece in shown if piece.score is not None and piece.sign]
+    scored = [piece for piece in every if piece.score is not None and piece.sign]
     return sorted(scored, key=lambda piece: -abs(piece.weight))[:count]
 
 
@@ -140,10 +140,10 @@ def unread_line(piece: Piece) -> str:
 def as_text(explanation: Explanation, level: Level = "word", width: int = 100) -> str:
     """The explained class, then every unit with its score."""
     head = f"{explanation.method} explains {class_line(explanation)}: {cost_line(explanation.cost)}"
-    shown = pieces(explanation, level)
-    largest = max((abs(piece.score) for piece in shown if piece.score is not None), default=0.0)
+    every = pieces(explanation, level)
+    largest = max((abs(piece.score) for piece in every if piece.score is not None), default=0.0)
     shown = []
-    for piece in shown:
+    for piece in every:
         if piece.score is not None:
             shown.append(f"{printable(piece.text)}({number(piece.score, explanation.signed, largest)})")
         elif piece.unread:
@@ -160,11 +160,11 @@ def as_rich(explanation: Explanation, level: Level = "word", *, colour: bool = T
     """The highlighted text for a rich console. Without colour the strongest units carry their score."""
     from rich.text import Text
 
-    shown = pieces(explanation, level)
-    strongest = [piece for piece in top(shown, 5) if abs(piece.weight) >= 0.3]
+    every = pieces(explanation, level)
+    strongest = [piece for piece in top(every, 5) if abs(piece.weight) >= 0.3]
     largest = max((abs(piece.score or 0.0) for piece in strongest), default=0.0)
     shown = Text()
-    for piece in shown:
+    for piece in every:
         text = printable(piece.text)
         if piece.unread:
             shown.append(f" {unread_line(piece)}", "dim" if colour else "")

@@ -100,7 +100,7 @@ def _look(path: Path) -> Attempt | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:
-        worker = json.loads(text)
+        worker: dict[str, Any] = json.loads(text)
     except ValueError:  # of an old version, or not written to its end: its time alone tells
         worker = {"begun": times.st_atime}
     fresh = time.time() - times.st_mtime < STALE

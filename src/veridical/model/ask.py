@@ -13,14 +13,13 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from veridical.core.options import TOKEN_BUDGET as TOKEN_BUDGET
 from veridical.core.records import Answers, Encoded, Output, Variant
 from veridical.model.classifier import Classifier
 from veridical.model.soft import forward, ready, style_of
 
 R = TypeVar("R")
 Asker = Generator[list[Variant], Answers, R]
-
-TOKEN_BUDGET = 2048  # padded tokens in a batch; on a CPU 512 to 2,048 were fastest
 
 
 def batches_of(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[list[int]]:

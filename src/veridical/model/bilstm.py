@@ -166,15 +166,11 @@ class BiLSTMForSequenceClassification(PreTrainedModel):
         text, context, attended = self._masks(input_ids, attention_mask, token_type_ids)
         embedded = self.embeddings(input_ids)  # [B, T, D]
         states = self.encoder(embedded, text).states()  # [B, T, 2H]
-        energy = self.attention(states)  # [B, T, A]
         end = context_read = None
         if config.pair:
             context_read = self.context_encoder(embedded, context)
             end = context_read.end()
-            energy = energy + self.context_attention(end)[:, None]
-        scores = self.attention_score(energy.tanh())[..., 0]  # [B, T]
-        scores = scores.masked_fill(~attended, torch.finfo(scores.dtype).min)
-        weights = scores.softmax(-1).masked_fill(~attended, 0.0)
+        weights: Any = self._weights(states, end, attended)  # [B, T]
         hidden_wanted = _wanted(output_hidden_states, config.output_hidden_states)
         attentions_wanted = _wanted(output_attentions, config.output_attentions)
         if hidden_wanted or attentions_wanted:  # else weights of 0 hide what is no state of the text
@@ -200,6 +196,15 @@ class BiLSTMForSequenceClassification(PreTrainedModel):
             attentions=(rows,) if attentions_wanted else None,
         )
         return output if _wanted(return_dict, config.return_dict) else output.to_tuple()
+
+    def _weights(self, states: Tensor, end: Tensor | None, attended: Tensor) -> Tensor:
+        """The attention to each token, given the context's end state where there is a context. [B, T]"""
+        energy = self.attention(states)  # [B, T, A]
+        if end is not None:
+            energy = energy + self.context_attention(end)[:, None]
+        scores = self.attention_score(energy.tanh())[..., 0]  # [B, T]
+        scores = scores.masked_fill(~attended, torch.finfo(scores.dtype).min)
+        return scores.softmax(-1).masked_fill(~attended, 0.0)
 
     def _masks(
         self, input_ids: Tensor, attention_mask: Tensor | None, token_type_ids: Tensor | None
@@ -339,18 +344,8 @@ def build(
     drawn standard normal; [PAD] and [MASK] start at 0, and [MASK] is trained. With `pair=None` the examples
     decide.
     """
-    if not examples:
-        raise InputError("There are no examples to take a vocabulary from; give the training split.")
-    if not labels:
-        raise InputError("There are no labels; give the names of the classes.")
-    contexts = [example.context for example in examples if example.context is not None]
-    if pair is None:
-        pair = bool(contexts)
-    if contexts and not pair:
-        raise InputError(f"{len(contexts)} examples have a context, but pair=False; use pair=True, or drop them.")
-    texts = [example.text for example in examples] + contexts
+    texts, pair = _texts(examples, pair)
     tokenizer = build_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, min_count=min_count)
-
     known = {} if vectors is None else load_vectors(vectors, set(tokenizer.get_vocab()) - set(_SPECIAL.values()))
     width = len(next(iter(known.values()))) if known else embedding or 50
     if embedding not in (None, width):
@@ -364,9 +359,7 @@ def build(
         "pad_token_id": tokenizer.pad_token_id,
         "mask_token_id": tokenizer.mask_token_id,
         "special_token_ids": special_ids(tokenizer),
-        "id2label": dict(enumerate(labels)),
-        "label2id": {label: i for i, label in enumerate(labels)},
-        "problem_type": "multi_label_classification" if multilabel else "single_label_classification",
+        **_classes(labels, multilabel),
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed_of("bilstm", seed))
@@ -376,3 +369,24 @@ def build(
             row = cast(int, tokenizer.convert_tokens_to_ids(word))
             model.embeddings.weight[row] = torch.from_numpy(np.array(vector, dtype=np.float32))
     return model, tokenizer
+
+
+def _texts(examples: Sequence[Example], pair: bool | None) -> tuple[list[str], bool]:
+    """Texts and contexts that a vocabulary is taken from, and whether the model reads contexts."""
+    if not examples:
+        raise InputError("There are no examples to take a vocabulary from; give the training split.")
+    contexts = [example.context for example in examples if example.context is not None]
+    if contexts and pair is False:
+        raise InputError(f"{len(contexts)} examples have a context, but pair=False; use pair=True, or drop them.")
+    return [example.text for example in examples] + contexts, bool(contexts) if pair is None else pair
+
+
+def _classes(labels: Sequence[str], multilabel: bool) -> dict[str, Any]:
+    """What a configuration says of the classes."""
+    if not labels:
+        raise InputError("There are no labels; give the names of the classes.")
+    return {
+        "id2label": dict(enumerate(labels)),
+        "label2id": {label: i for i, label in enumerate(labels)},
+        "problem_type": "multi_label_classification" if multilabel else "single_label_classification",
+    }

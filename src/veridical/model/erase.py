@@ -13,9 +13,9 @@ import numpy as np
 
 from veridical.core.errors import InputError
 from veridical.core.records import Explained, Soft, Variant
+from veridical.core.records import Level as Level
+from veridical.core.records import Operator as Operator
 
-Operator = Literal["delete", "mask", "attention", "zero_id_attended"]
-Level = Literal["token", "word"]
 Rounding = Literal["ceil_min1", "floor_min1", "half_even_min1", "floor"]
 Mode = Literal["bernoulli", "gaussian", "gaussian_sd", "attention"]
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset
 from veridical.core.registry import resolve
@@ -88,10 +87,7 @@ def _from_files(
 ) -> Classifier:
     from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
-    from veridical.model import (
-        bilstm,  # noqa: F401  registers their models with the Auto classes
-        tanh_head,  # noqa: F401  registers their models with the Auto classes
-    )
+    from veridical.model import bilstm, tanh_head  # noqa: F401  their models are registered with the Auto classes
 
     source, given = options(spec)
     unknown = set(given) - {"layers", "head"}
@@ -102,19 +98,7 @@ def _from_files(
     where = _folder(source)
     try:
         config = AutoConfig.from_pretrained(where, trust_remote_code=False)
-        if labels is not None:
-            config.num_labels = len(labels)
-            config.id2label = dict(enumerate(labels))
-            config.label2id = {name: i for i, name in enumerate(labels)}
-            config.problem_type = "multi_label_classification" if multilabel else "single_label_classification"
-        if "layers" in given:
-            _shorten(config, read(given["layers"], int, f"layers of {source!r}"))
-        if dropout is not None:
-            _set_dropout(config, dropout, spec)
-        if "head" in given:
-            config = _with_head(config, given["head"], spec)
-        if hasattr(config, "reference_compile"):
-            config.reference_compile = False  # ModernBERT would compile itself, and again for every length
+        config = _configured(config, spec, labels, multilabel, dropout)
         # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
         with torch.random.fork_rng(devices=[]), _quietly():
             torch.manual_seed(seed)
@@ -146,9 +130,30 @@ def _from_files(
     return Classifier(model, tokenizer, name=spec, trained=not untrained)
 
 
+def _configured(config: Any, spec: str, labels: Sequence[str] | None, multilabel: bool, dropout: float | None) -> Any:
+    """The configuration with what the spec and the caller ask for."""
+    source, given = options(spec)
+    if labels is not None:
+        config.num_labels = len(labels)
+        config.id2label = dict(enumerate(labels))
+        config.label2id = {name: i for i, name in enumerate(labels)}
+        config.problem_type = "multi_label_classification" if multilabel else "single_label_classification"
+    if "layers" in given:
+        _shorten(config, read(given["layers"], int, f"layers of {source!r}"))
+    if dropout is not None:
+        _set_dropout(config, dropout, spec)
+    if "head" in given:
+        config = _with_head(config, given["head"], spec)
+    if hasattr(config, "reference_compile"):
+        config.reference_compile = False  # ModernBERT would compile itself, and again for every length
+    return config
+
+
 def _folder(source: str) -> str:
     if source in ENCODERS:
-        return str(assets.fetch(ENCODERS[source]))
+        from veridical.core.assets import fetch
+
+        return str(fetch(ENCODERS[source]))
     path = Path(source)
     if (path / "model" / "config.json").exists():  # a run folder
         return str(path / "model")

@@ -6,24 +6,25 @@ class most, go on from there, until the prediction changes or no place is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from veridical.core import tables
 from veridical.core.errors import InputError, unknown
+from veridical.core.options import takes
 from veridical.core.records import Example, Variant
 from veridical.core.seed import generator
 from veridical.core.statistics import mean
 from veridical.core.text import words_of
 from veridical.explanations.explain import warn_of_cuts
-from veridical.model.ask import TOKEN_BUDGET, Asker, ask
+from veridical.model.ask import Asker, ask
 from veridical.model.classifier import Classifier
-from veridical.probes.checklist import CHANGES, Change, Place, finder_of, places, rewrite
+from veridical.probes.checklist import Place, finder_of, places, rewrite
+from veridical.probes.options import CHANGES, AttackOptions, Change
 
 Outcome = Literal["success", "failed", "skipped"]
 PART = 32  # texts whose questions are held at once
-ALTERNATIVES = 5  # other names, places or numbers tried at a spot
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +75,12 @@ class Attack:
         }
 
 
-def attack(
-    clf: Classifier,
-    examples: Sequence[Example],
-    *,
-    changes: Sequence[str] = CHANGES,
-    entities: str = "auto",
-    alternatives: int = ALTERNATIVES,
-    seed: int = 0,
-    budget: int = TOKEN_BUDGET,
-    tick: Callable[[int], None] | None = None,
-) -> Attack:
-    """Attack every text whose prediction is right; examples carry the gold class as the model numbers it.
-
-    `entities` says who finds names and locations: `lists`, the name of a spaCy pipeline, or `auto`.
-    """
-    wanted = _changes(changes)
-    _check(clf, examples, alternatives)
-    finder, found_by = finder_of(entities)
+@takes(AttackOptions)
+def attack(clf: Classifier, examples: Sequence[Example], options: AttackOptions) -> Attack:
+    """Attack every text whose prediction is right; examples carry the gold class as the model numbers it."""
+    wanted = _changes(options.changes)
+    _check(clf, examples)
+    finder, found_by = finder_of(options.entities)
     warn_of_cuts(clf, clf.encode(examples))
     results: list[Attacked] = []
     for start in range(0, len(examples), PART):
@@ -104,15 +93,15 @@ def attack(
                     example.text,
                     wanted,
                     finder,
-                    alternatives=alternatives,
-                    random=generator("attack", seed, example.id),
+                    alternatives=options.alternatives,
+                    random=generator("attack", options.seed, example.id),
                 ),
             )
             for example in part
         ]
-        results += [replace(found, queries=queries) for found, queries in ask(clf, askers, budget=budget)]
-        if tick is not None:
-            tick(len(part))
+        results += [replace(found, queries=queries) for found, queries in ask(clf, askers, budget=options.budget)]
+        if options.tick is not None:
+            options.tick(len(part))
     return Attack(clf.name, tuple(results), found_by)
 
 
@@ -163,11 +152,9 @@ def _changes(given: Sequence[str]) -> list[Change]:
     return [change for change in CHANGES if change in given]
 
 
-def _check(clf: Classifier, examples: Sequence[Example], alternatives: int) -> None:
+def _check(clf: Classifier, examples: Sequence[Example]) -> None:
     if not examples:
         raise InputError("There are no texts to attack; give at least one.")
-    if alternatives < 1:
-        raise InputError(f"alternatives is {alternatives}; it must be at least 1.")
     if clf.kind == "multi":
         raise InputError("This model gives a text several labels; the attack needs one class per text.")
     for example in examples:

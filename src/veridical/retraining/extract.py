@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
 from veridical.core.records import Attribution, Example
 from veridical.core.text import words_of
 from veridical.model.erase import budget, ranking
-
-Extractor = Literal["topk", "contiguous"]
-EXTRACTORS: tuple[Extractor, ...] = ("topk", "contiguous")
+from veridical.retraining.options import Extractor
 
 
 def extract(scores: Sequence[float] | np.ndarray, ratio: float, extractor: Extractor = "topk") -> list[int]:

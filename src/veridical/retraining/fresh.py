@@ -29,7 +29,8 @@ from veridical.attribution import methods as all_methods
 from veridical.audits.compare_table import Table, to_csv, to_latex, to_text
 from veridical.audits.evaluate import evaluate
 from veridical.core import store, tables
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import InputError
+from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
 from veridical.core.registry import Choice
@@ -42,9 +43,10 @@ from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.model.target import classes_of, read_target
-from veridical.retraining.extract import EXTRACTORS, Extractor, only, rationale_of
+from veridical.retraining.extract import only, rationale_of
 from veridical.retraining.fresh_table import F1, FULL, RANDOM, Key, tabulate
-from veridical.training.config import TrainConfig, defaults
+from veridical.retraining.options import Extractor, FreshOptions
+from veridical.training.config import TrainConfig
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
 from veridical.training.train import train
@@ -101,55 +103,35 @@ class _Support:
     place: Path
 
 
-def fresh(
-    data: str | Dataset,
-    model: str = "minilm",
-    *,
-    methods: str | Sequence[str] = ("attention",),
-    out: str | Path,
-    objective: str | Sequence[str] = "cross_entropy",
-    support: Any | Sequence[Any] = (),
-    ratio: float = 0.2,
-    extractor: Extractor = "topk",
-    seeds: int | Sequence[int] = 1,
-    ood: Sequence[str | Dataset] = (),
-    limit: int | None = None,
-    target: str | int = "predicted",
-    config: TrainConfig | None = None,
-    rationale_config: TrainConfig | None = None,
-    progress: bool | None = None,
-) -> Fresh:
+@takes(FreshOptions)
+def fresh(options: FreshOptions) -> Fresh:
     """Macro-F1 of classifiers that read nothing but the words an explanation selects, beside that on full text.
 
     A support model is trained for every objective and seed, or `support` names finished ones (run folders, models).
     Its explanations by every method select `ratio` of the words of every text; a new `model` is trained on those of
     the train split, and scored on those of the test split and of the test split of every `ood` dataset. Random
-    rationales are always among the methods. `seeds` is how many (0, 1, ...), or which. The classifiers on rationales
-    are trained with `rationale_config`, without it with `config`, as the support models are.
+    rationales are always among the methods. `seeds` is how many (0, 1, ...), or which.
     """
-    if not 0 < ratio <= 1:
-        raise InputError(f"ratio is {ratio:g}; it is the share of words to keep, above 0 and at most 1.")
-    if extractor not in EXTRACTORS:
-        raise unknown("extractor", extractor, EXTRACTORS)
-    config = config or defaults(model)
-    dataset, dropped = _gather(data, ood, limit)
+    config, rationale_config = options.settings()
+    target, support, limit, progress = options.target, options.support, options.limit, options.progress
+    dataset, dropped = _gather(options.data, options.ood, limit)
     if target == "gold" or not support:  # else the class is one of a given model's, which may name them otherwise
         which = read_target(target, dataset.labels)
         for examples in dataset.splits.values():  # a text without the class that is to be explained is told of now
             classes_of(which, examples, dataset.labels)
     job = _Job(
-        folder=Path(out),
+        folder=Path(options.out),
         data=dataset,
-        model=model,
-        methods=_with_random(all_methods.choose_all(methods)),
-        ratio=ratio,
-        extractor=extractor,
+        model=options.model,
+        methods=_with_random(all_methods.choose_all(options.methods)),
+        ratio=options.ratio,
+        extractor=options.extractor,
         target=target,
         config=config,
-        rationale_config=rationale_config or config,
+        rationale_config=rationale_config,
         progress=progress,
     )
-    supports = _supports(job, objective, support, _seeds(seeds))
+    supports = _supports(job, options.objective, support, _seeds(options.seeds))
     _claim(job, limit)
     values: dict[Key, dict[int, float | None]] = {}
     cut: dict[str, int] = {}
@@ -180,8 +162,6 @@ def _with_random(chosen: Sequence[Choice[Method]]) -> tuple[Choice[Method], ...]
 def _gather(data: str | Dataset, ood: Sequence[str | Dataset], limit: int | None) -> tuple[Dataset, dict[str, int]]:
     """The data with the test texts of the other corpora as splits of their own, labels as it numbers them; and how many
     of theirs were dropped because they also stand in the training data."""
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be at least 1.")
 
     def some(examples: Sequence[Example]) -> tuple[Example, ...]:
         return tuple(examples) if limit is None else sample(examples, limit, 0)

@@ -80,25 +80,9 @@ def defaults(model: str, bound: str | None = None) -> TrainConfig:
     return dataclasses.replace(own, select="loss") if bound else own
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class TrainJob:
-    """What one `veridical train` does: a training file is this record, its table [train] a TrainConfig."""
-
-    data: str = "hutto/movies"
-    model: str = "minilm"
-    objective: str = "cross_entropy"
-    bound: str | None = None  # TERM=VALUE: see constrained.py; TERM=search: found first
-    seeds: tuple[int, ...] = (0,)
-    limit: int | None = None
-    out: str | None = None  # none: runs/<data>/<model>/<objective>-seed0-<hash>
-    train: TrainConfig = TrainConfig()
-
-
-def train_job(path: str | Path | None = None, overrides: Iterable[str] = ()) -> TrainJob:
-    """A job from a TOML file and overrides `key=value`, its [train] table on top of its model's defaults."""
-    table = merge(read_toml(path) if path is not None else {}, overrides)
-    model, bound = str(table.get("model", TrainJob().model)), read(table.get("bound"), str | None, "bound")
-    return build(TrainJob, table, base=TrainJob(train=defaults(model, bound)))
+def settings(config: TrainConfig | Mapping[str, Any] | None, base: TrainConfig, *, where: str = "train") -> TrainConfig:
+    """The settings that were given: whole, or a table of some on top of others."""
+    return config if isinstance(config, TrainConfig) else build(TrainConfig, config or {}, base=base, where=where)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from veridical.attribution import methods as all_methods
 from veridical.audits.evaluate import evaluate
 from veridical.core import store, tables
 from veridical.core.errors import InputError, unknown
+from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
 from veridical.core.registry import Choice
@@ -35,14 +36,13 @@ from veridical.data.split import sample
 from veridical.metric import Direction, Metric, metrics
 from veridical.model.accuracy import BETTER
 from veridical.model.load import load
-from veridical.training.config import TrainConfig, defaults
+from veridical.training.config import TrainConfig
+from veridical.training.options import SearchOptions
 from veridical.training.term import label
 from veridical.training.term import objective as read_objective
 from veridical.training.train import Run, train
 
-METHODS = ("attention", "attention_x_gradient", "input_x_gradient", "integrated_gradients")  # SaLoss, section 4
 REFERENCE = "random"  # shown beside them: a model that is easily flipped by anything has no better explanations
-TEXTS = 200  # of the dev split
 
 
 @dataclass(frozen=True)
@@ -72,39 +72,29 @@ class Search:
         return self.candidates[self.best]
 
 
-def search(
-    data: str | Dataset,
-    model: str = "minilm",
-    *,
-    over: str | Sequence[str],
-    objective: str = "cross_entropy",
-    select: str = "decision_flip",
-    methods: Sequence[str] = METHODS,
-    texts: int = TEXTS,
-    seeds: Sequence[int] = (0,),
-    config: TrainConfig | None = None,
-    limit: int | None = None,
-    out: str | Path | None = None,
-    progress: bool | None = None,
-) -> Search:
+@takes(SearchOptions)
+def search(options: SearchOptions) -> Search:
     """Train with every value and return the candidates, the best of them marked.
 
-    `over` is `saloss.weight=1e-2,1e-3,1e-4`; several of its kind are tried in all combinations, and a term that
-    `objective` does not name is added to it. `select` is a metric (`decision_flip:by=mask`), measured with `methods` on
-    a sample of `texts` dev texts, or a score of the dev predictions (macro_f1, accuracy, auroc, loss,
+    Several of `over` are tried in all combinations, and a term that `objective` does not name is added to it. `select`
+    is a metric (`decision_flip:by=mask`), or a score of the dev predictions (macro_f1, accuracy, auroc, loss,
     calibration_error). Of equals the first is taken.
     """
+    model, seeds, over, progress = options.model, options.seeds, options.over, options.progress
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise InputError("A search runs in one process, but several were started; leave out `accelerate launch`.")
+    if options.bound is not None:
+        raise InputError(f"A search tries weighted sums, but the bound {options.bound} was given too; leave one out.")
     if not seeds:
         raise InputError("A search needs at least one seed; give seeds=(0,).")
-    tried = objectives(objective, [over] if isinstance(over, str) else over)
-    judge = _judge(select)
-    all_methods.choose_all(methods)  # a mistake in one is told before anything is trained
-    config = config or defaults(model)
-    dataset = load_data(data, limit=limit) if isinstance(data, str) else data
-    examples = _dev(dataset, texts)
-    folder = Path(out) if out is not None else _folder(dataset, model, tried, config)
+    tried = objectives(options.objective, [over] if isinstance(over, str) else over)
+    judge = _judge(options.select)
+    # A mistake in one is told before anything is trained.
+    methods = [choice.label for choice in all_methods.choose_all(options.methods)]
+    config = options.settings()
+    dataset = load_data(options.data, limit=options.limit) if isinstance(options.data, str) else options.data
+    examples = _dev(dataset, options.texts)
+    folder = Path(options.out) if options.out is not None else _folder(dataset, model, tried, config)
     candidates = []
     for spec in tried:
         runs, found = [], []
@@ -188,8 +178,6 @@ def _judge(select: str) -> _Judge:
 def _dev(dataset: Dataset, texts: int) -> tuple[Example, ...]:
     if not dataset.splits.get("dev"):
         raise InputError(f"{dataset.name} has no dev split to search on; add one, or train without --search.")
-    if texts < 1:
-        raise InputError(f"A search needs dev texts to explain, but texts is {texts}; give at least 1.")
     return tuple(sample(dataset.splits["dev"], texts, 0))
 
 

@@ -20,11 +20,10 @@ from veridical.model.ask import batches_of, predict
 from veridical.model.classifier import Classifier
 from veridical.training.bound import Bound
 from veridical.training.config import TrainConfig
+from veridical.training.options import SAVE_STEPS
 from veridical.training.term import BASE, Objective, Ready, objective, ready
 
 Sums = dict[str, torch.Tensor]
-
-SAVE_STEPS = 200  # between two checkpoints inside an epoch
 
 
 @dataclass(frozen=True)

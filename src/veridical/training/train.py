@@ -23,6 +23,7 @@ from accelerate import Accelerator
 
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.options import takes
 from veridical.core.records import Answers, Dataset, Example
 from veridical.data import load_data
 from veridical.model.accuracy import BINS, Scores, score, targets
@@ -30,11 +31,12 @@ from veridical.model.load import create
 from veridical.model.names import recorded
 from veridical.training.bound import constrain
 from veridical.training.bound import label as bound_label
-from veridical.training.config import TrainConfig, defaults
+from veridical.training.config import TrainConfig
 from veridical.training.journal import CHECKPOINT, State
 from veridical.training.loop import fit
+from veridical.training.options import TrainOptions
 from veridical.training.selection import BEST, failure
-from veridical.training.task import SAVE_STEPS, Task, ask_all, measure, own_threads, prepare
+from veridical.training.task import Task, ask_all, measure, own_threads, prepare
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
 
@@ -55,33 +57,17 @@ class Run:
     failed: str = ""  # why nothing was kept
 
 
-def train(
-    data: str | Dataset,
-    model: str = "minilm",
-    *,
-    objective: str = "cross_entropy",
-    bound: str | None = None,
-    seed: int = 0,
-    config: TrainConfig | None = None,
-    limit: int | None = None,
-    out: str | Path | None = None,
-    save_steps: int = SAVE_STEPS,
-    progress: bool | None = None,
-) -> Run:
+@takes(TrainOptions)
+def train(options: TrainOptions) -> Run:
     """Train a classifier, or go on with a run that was interrupted; a finished run is returned at once.
 
-    `model` is an encoder or classifier to start from (`minilm`, `minilm:layers=3`, a folder, a hub id) or
-    `bilstm`; without `config` it is trained with its own defaults. `bound` holds a term below a value
-    (`explanation=0.035+0.031`: bound.py); such a run may fail, which `Run.failed` says. The run goes to the
-    folder `out`, or to `runs/<data>/<model>/<objective>-seed0-<hash>`. Killed at any moment, the same call resumes
-    it to the same result; a checkpoint is written after every epoch and every `save_steps` steps. Under
-    `accelerate launch` the processes share every batch.
+    A run under a bound may fail, which `Run.failed` says. Killed at any moment, the same call resumes it to the same
+    result; a checkpoint is written after every epoch and every `save_steps` steps. Under `accelerate launch` the
+    processes share every batch.
     """
-    config = config or defaults(model, bound)
-    chosen, bounds = constrain(read_objective(objective), bound)
-    if save_steps < 1:
-        raise InputError(f"save_steps is {save_steps}; it must be at least 1.")
-    dataset = _dataset(data, limit)
+    model, seed, limit, config = options.model, options.seed, options.limit, options.settings()
+    chosen, bounds = constrain(read_objective(options.objective), options.bound)
+    dataset = _dataset(options.data, limit)
     _check(dataset, config, bounded=bool(bounds))
     name = objective_label(chosen)
     about = {"name": dataset.name, "limit": limit, "hash": _fingerprint(dataset)}
@@ -90,7 +76,7 @@ def train(
         spec["bound"] = bound_label(bounds)
         name = f"{name}-{spec['bound']}"
     named = store.run_folder("runs", data=dataset.name, model=model, objective=name, seed=seed, spec=spec)
-    folder = named if out is None else Path(out)
+    folder = named if options.out is None else Path(options.out)
     store.claim(folder, spec)
     accelerator = Accelerator(cpu=not torch.accelerator.is_available())  # else processes would not meet on CPUs
     accelerator.wait_for_everyone()  # all have looked at the folder before one of them writes to it
@@ -121,12 +107,12 @@ def train(
             folder=folder,
             chosen=chosen,
             bounds=bounds,
-            save_steps=save_steps,
+            save_steps=options.save_steps,
             accelerator=accelerator,
         )
         if accelerator.is_main_process:  # only now: a model or term that is refused has claimed no folder
             _begin(folder, spec, accelerator, threads, seed)
-        _finish(task, fit(task, progress))
+        _finish(task, fit(task, options.progress))
     return read_run(folder)
 
 

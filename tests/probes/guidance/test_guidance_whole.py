@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from browsing import browse, console
 from guided import guided as marked_data
 from toy import small_model
 from veridical.audits.evaluate import evaluate
-from veridical.cli import guidance as cli_guidance
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store, stored
 from veridical.core.errors import InputError
 from veridical.probes.guidance.guidance import guidance
@@ -263,9 +261,6 @@ def test_mistakes(runs, data, tmp_path):
 
 
 def test_the_verb(runs, data, tmp_path):
-    app = typer.Typer(cls=PlainGroup)
-    app.callback()(lambda: None)
-    app.command()(cli_guidance.guidance)
     texts = tmp_path / "texts"
     texts.mkdir()
     for split, examples in data.splits.items():

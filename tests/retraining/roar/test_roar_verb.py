@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from inprocess import MODEL, TINY, run_here, small
 from typer.testing import CliRunner
 
 from toy import toy
-from veridical.cli import roar as cli_roar
-from veridical.cli.speech import PlainGroup
+from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.grid.job import Job
@@ -218,7 +216,7 @@ def test_plain_and_fixed_curves_cost_what_they_cost(tmp_path):
         ({"config": {"epoch": 3}}, "train.epoch"),
         ({"model": "bilstmm"}, "bilstmm"),
         ({"step": 20, "tokens": 3}, "Both --step 20 and --tokens 3"),
-        ({"workers": 0}, "0 workers"),
+        ({"workers": 0}, "workers is 0"),
         ({"shard": "9/8"}, "--array=1-n"),
         ({"address": "auto"}, "--engine ray"),
     ],
@@ -299,9 +297,6 @@ def test_how_long_is_said(seconds, said):
 
 # -- the command --------------------------------------------------------------------------------------
 
-app = typer.Typer(cls=PlainGroup)
-app.command()(cli_roar.roar)
-app.command("other")(lambda: None)
 QUICK = ["--model", MODEL, "--set", "train.epochs=2", "--set", "train.lr=0.01", "--method", "attention"]
 
 
@@ -329,4 +324,4 @@ def test_a_dry_run_prints_a_table_and_a_wrong_setting_a_sentence(tmp_path):
     assert not (tmp_path / "out").exists()
     wrong = CliRunner().invoke(app, [*command, "--set", "lr=1"])
     assert wrong.exit_code == 2
-    assert "table of settings 'lr'" in wrong.output
+    assert "There is no setting 'lr'" in wrong.output

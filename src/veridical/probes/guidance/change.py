@@ -14,9 +14,9 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from veridical.core.statistics import ALPHA, FEWEST, LEVEL, holm, number, signed_rank
+from veridical.probes.options import MARGIN
 
 State = Literal["raised", "lowered", "unchanged", "unclear"]
-MARGIN = 0.05  # a change that stays within is none
 K = TypeVar("K")
 
 

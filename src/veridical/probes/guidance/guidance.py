@@ -24,6 +24,7 @@ from veridical.audits.corpora import Corpus, corpora_of
 from veridical.audits.selection import supported
 from veridical.core import store, stored, tables
 from veridical.core.errors import InputError
+from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
 from veridical.core.spec import listed
@@ -32,21 +33,14 @@ from veridical.data.labels import relabel
 from veridical.data.split import sample
 from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
-from veridical.model.erase import Operator
 from veridical.model.load import load
-from veridical.probes.guidance.change import MARGIN
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
 from veridical.probes.guidance.record import SUMMARY, Cut, GuidanceSettings, GuidanceSummary, TextSettings
-from veridical.probes.guidance.reliance import DRAWS
 from veridical.probes.guidance.runs import Condition, condition, selection
 from veridical.probes.guidance.summary import TABLES, Findings, summarise
-from veridical.probes.guidance.verdict import WITNESSES
+from veridical.probes.options import GuidanceOptions
 
 BASELINE = "baseline"
-METHODS = ("attention", "rollout", "input_x_gradient", "alti", "decompx")  # of the paper; witnesses come on top
-OOD_METHODS = ("attention", "rollout", "input_x_gradient")  # its table 4: long texts are too much for the others
-METRICS = ("auc:abs=true", "average_precision:abs=true", "recall_at_k:abs=true")
-TEXTS, PREDICTED = 200, 1000  # per corpus: explained, and predicted for macro-F1
 
 
 @dataclass(frozen=True)
@@ -65,50 +59,24 @@ class Guidance:
         return self.summary.headline
 
 
-def guidance(
-    base: str | Path | Sequence[str | Path],
-    guided: Mapping[str, str | Path | Sequence[str | Path]],
-    data: str | Dataset,
-    *,
-    out: str | Path,
-    ood: Sequence[str | Dataset] = (),
-    split: str = "test",
-    ood_split: str | None = None,
-    limit: int = TEXTS,
-    ood_limit: int | None = None,
-    f1_limit: int = PREDICTED,
-    methods: str | Sequence[str] | None = None,
-    ood_methods: str | Sequence[str] | None = None,
-    witnesses: str | Sequence[str] = WITNESSES,
-    metrics: str | Sequence[str] = METRICS,
-    margin: float = MARGIN,
-    draws: int = DRAWS,
-    by: Operator = "delete",
-    seed: int = 0,
-    progress: bool | None = None,
-) -> Guidance:
+@takes(GuidanceOptions)
+def guidance(options: GuidanceOptions) -> Guidance:
     """Compare guided runs with baseline runs; a folder is a run's, or holds runs as seed0, seed1, ...
 
-    `data` has rationales and is what the runs were trained on; `ood` are other corpora, for macro-F1 and, where they
-    have rationales, for the rest, on `ood_split` if that is another. `limit` texts are explained (`ood_limit` of each
-    other corpus), `f1_limit` predicted. `witnesses` are methods that tell what a prediction depends on; those that a
-    condition guides are none for it. The first of `metrics` that compares with rationales decides, and a change within
-    `margin` is none; metrics of faithfulness are shown and held against macro-F1 out of domain. `draws` is how often
-    words are drawn to be erased, `by` how.
+    The other corpora serve for macro-F1 and, where they have rationales, for the rest. A witness that a condition
+    guides is none for it. Metrics of faithfulness are shown and held against macro-F1 out of domain.
     """
-    conditions = _conditions(base, guided)
+    conditions = _conditions(options.base, options.guided)
+    data, split, ood_split, margin = options.data, options.split, options.ood_split, options.margin
+    draws, by, seed = options.draws, options.by, options.seed
     home = load_data(data) if isinstance(data, str) else data
-    others = [_elsewhere(load_data(other) if isinstance(other, str) else other, split, ood_split) for other in ood]
+    others = [_elsewhere(load_data(ood) if isinstance(ood, str) else ood, split, ood_split) for ood in options.ood]
     if not any(e.rationale for e in home.splits.get(split, ())):
         raise InputError(f"{home.name} has no rationales in its split {split!r}; use data that has, such as planted.")
-    if not 0 <= margin < 1:
-        raise InputError(f"margin is {margin:g}; it must be at least 0 and below 1.")
-    if f1_limit < 1:
-        raise InputError(f"f1_limit is {f1_limit}; it must be at least 1.")
-    seen = [choice.label for choice in all_methods.choose_all(witnesses)]
-    wanted = _specs(methods or METHODS, seen, conditions)
-    abroad = _specs(ood_methods or OOD_METHODS, (), conditions)
-    judges = tuple(choice.label for choice in all_metrics.choose_all(metrics))
+    seen = [choice.label for choice in all_methods.choose_all(options.witnesses)]
+    wanted = _specs(options.methods, seen, conditions)
+    abroad = _specs(options.ood_methods, (), conditions)
+    judges = tuple(choice.label for choice in all_metrics.choose_all(options.metrics))
     first = load(conditions[0].runs[0].folder)
     example = next(e for e in home.splits[split] if e.rationale)
     works, left_out = supported(first, example, wanted, "predicted")
@@ -116,11 +84,12 @@ def guidance(
     away = Settings(tuple(m for m in abroad if m in works or m not in wanted), judges, draws, by, seed)
     if not how.plausibility:
         raise InputError(f"None of the metrics {', '.join(judges)} compares with a rationale; add auc.")
-    texts = TextSettings(split, ood_split or split, limit, ood_limit, f1_limit, seed)
+    limits = (options.limit, options.ood_limit, options.f1_limit)
+    texts = TextSettings(split, ood_split or split, *limits, seed)
     asked = Asked(conditions, home, others, texts, how, away)
-    folder = Path(out)
+    folder, steps = Path(options.out), sum(len(c.runs) for c in conditions) * (1 + len(others))
     _claim(folder, asked)
-    with Report("Measuring", sum(len(c.runs) for c in conditions) * (1 + len(others)), progress=progress) as report:
+    with Report("Measuring", steps, progress=options.progress) as report:
         chosen_by = selection(conditions)
         for note in filter(None, [*left_out, chosen_by]):
             report.say(note)

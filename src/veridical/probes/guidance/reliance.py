@@ -21,8 +21,8 @@ from veridical.core.text import marked
 from veridical.metric.erasure import of_target
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, erase_all, units
+from veridical.probes.options import DRAWS
 
-DRAWS = 8
 TINY = 1e-9  # confidence of a model that only guesses
 
 

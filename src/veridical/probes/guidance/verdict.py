@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from veridical.probes.guidance.change import Change, State
 from veridical.probes.guidance.record import AlikeRow, Outcome, Prediction, SpecialShare
 
-WITNESSES = ("occlusion", "integrated_gradients", "deeplift", "decompx_classifier")
 STILL: tuple[State, ...] = ("unchanged", "lowered")
 
 

@@ -11,11 +11,11 @@ from scipy.special import stdtrit
 
 from veridical.core.seed import generator
 from veridical.core.statistics import FEWEST, LEVEL, bca
+from veridical.retraining.options import Interval
 
 RESAMPLES = 9_999  # as in the released code
 
 # bca, the paper's: bias-corrected and accelerated bootstrap; percentile: plain bootstrap; t: Student's.
-Interval = Literal["bca", "percentile", "t"]
 
 # Of a curve beside the baseline. `none`: the seeds do not tell the two apart.
 Side = Literal["below", "none", "above"]

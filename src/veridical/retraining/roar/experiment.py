@@ -22,7 +22,7 @@ from veridical.model.accuracy import targets
 from veridical.model.classifier import Classifier
 from veridical.model.load import create
 from veridical.model.names import from_record, recorded, same_record
-from veridical.retraining.roar.mask import Rounding
+from veridical.retraining.options import Rounding
 from veridical.retraining.roar.settings import training, with_width
 from veridical.training.config import TrainConfig, build
 

@@ -17,9 +17,9 @@ from veridical.core.records import Encoded
 from veridical.core.seed import generator
 from veridical.core.text import marked
 from veridical.model.erase import ranking
+from veridical.retraining.options import Rounding
 
 Unit = Literal["percent", "token"]
-Rounding = Literal["floor", "ceil"]
 Orders = dict[str, list[np.ndarray]]  # split -> per text, its free positions in the order in which they are masked
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from veridical.core import store
+from veridical.retraining.options import Interval, Scored
 from veridical.retraining.roar.cells import FIXED, PART, RANDOM, curve_place, leak_place, worst_point
-from veridical.retraining.roar.curve import Interval
 from veridical.retraining.roar.mask import Amount, Steps
 from veridical.retraining.roar.point import Point, read_point
 from veridical.retraining.roar.settings import family
 
-Scored = Literal["macro_f1", "accuracy", "micro_f1"]
 ENDS = {0: "whole", 100: "masked"}
 FACTS = "facts.json"
 

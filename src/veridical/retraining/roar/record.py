@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from veridical.core import store, stored
-from veridical.retraining.roar.curve import Interval, Side
-from veridical.retraining.roar.mask import Rounding, Unit
-from veridical.retraining.roar.points import Scored, SplitFacts
+from veridical.retraining.options import Interval, Rounding, Scored
+from veridical.retraining.roar.curve import Side
+from veridical.retraining.roar.mask import Unit
+from veridical.retraining.roar.points import SplitFacts
 
 SUMMARY, TIME = "summary.json", "time.json"
 

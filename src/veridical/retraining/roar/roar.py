@@ -12,42 +12,33 @@ A folder is of one dataset, model and training. More seeds, measures or steps ar
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from veridical.attribution import methods as all_methods
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
 from veridical.core.spec import listed
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
+from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
-from veridical.retraining.roar.curve import Interval
 from veridical.retraining.roar.experiment import SPLITS, Bench, Experiment, asked, begin, make_bench
-from veridical.retraining.roar.mask import Rounding, Steps
-from veridical.retraining.roar.points import Request, Scored, column, default_score
+from veridical.retraining.roar.mask import Steps
+from veridical.retraining.roar.points import Request, column, default_score
 from veridical.retraining.roar.record import RoarSummary
 from veridical.retraining.roar.summary import write_facts, write_summary
 from veridical.retraining.roar.timing import Timing, spell, take_time
-from veridical.training.config import TrainConfig
 
 __all__ = ["PAPER", "Estimate", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
 
-# The paper's four measures: absolute values, and the norm of the gradient over the vocabulary.
-PAPER = (
-    "attention",
-    "gradient:over=vocabulary",
-    "input_x_gradient:aggregate=abs",
-    "integrated_gradients:rule=right:aggregate=abs",
-)
-SEEDS, STEP = 5, 10
 TIMING = "timing.json"
-QUICK_SEEDS, QUICK_STEP = 1, 20  # every second point of the usual baseline: a full run finds them done
 
 
 @dataclass(frozen=True)
@@ -106,52 +97,25 @@ class Roar:
         return self.folder / "report.html"
 
 
-def roar(
-    data: str | Dataset,
-    model: str = "bilstm",
-    *,
-    methods: str | Sequence[str] = PAPER,
-    out: str | Path,
-    seeds: int | Sequence[int] | None = None,
-    step: int | None = None,
-    tokens: int | None = None,
-    plain: bool = False,
-    quick: bool = False,
-    score: Scored | None = None,
-    leakage: bool = True,
-    interval: Interval = "bca",
-    limit: int | None = None,
-    config: TrainConfig | Mapping[str, Any] | None = None,
-    rounding: Rounding = "floor",
-    engine: Literal["local", "ray"] = "local",
-    workers: int | None = None,
-    shard: str | None = None,
-    address: str | None = None,
-    dry_run: bool = False,
-    progress: bool | None = None,
-) -> Roar:
+@takes(RoarOptions)
+def roar(options: RoarOptions) -> Roar:
     """Run Recursive ROAR, or go on with it; returns what is known at the end.
 
-    `methods` are attribution methods (without it the paper's, `PAPER`), and `oracle` where the data has rationales.
-    `seeds` is how many (0, 1, ...) or which; `step` the per cent of tokens masked at a time, or with `tokens` one token
-    at a time up to so many (appendix F). `plain` adds ROAR without recursion. `quick` is one seed in steps of 20%,
-    whose ends and baseline serve the full run in the same folder. `config` is how a model is trained, or a table of
-    settings on top of its own. `dry_run` says what it would cost and stops.
+    `seeds` is how many (0, 1, ...) or which; one token at a time (`tokens`) is appendix F. A quick run's ends and
+    baseline serve the full run in the same folder.
     """
-    grid.check(engine, workers, shard, address)
-    if tokens is not None and step is not None:
-        raise InputError(
-            f"Both --step {step} and --tokens {tokens}: texts are masked by shares or by tokens; give one."
-        )
-    experiment = asked(out, data, model, config=config, limit=limit, rounding=rounding)
+    workers, quick, model, data = options.workers, options.quick, options.model, options.data
+    how: dict[str, Any] = {name: getattr(options, name) for name in ("engine", "workers", "shard", "address")}
+    grid.check(**how)
+    experiment = asked(options.out, data, model, config=options.config, limit=options.limit, rounding=options.rounding)
     request = Request(
-        measures=_measures(methods, experiment.data),
-        seeds=_seeds(seeds if seeds is not None else QUICK_SEEDS if quick else SEEDS),
-        steps=_steps(step if step is not None else QUICK_STEP if quick else STEP, tokens),
-        kinds=(True, False) if plain else (True,),
-        score=score or default_score(experiment.data.name),
-        leakage=leakage,
-        interval=interval,
+        measures=_measures(options.methods, experiment.data),
+        seeds=_seeds(options.seeds if options.seeds is not None else QUICK_SEEDS if quick else SEEDS),
+        steps=_steps(options.step or (QUICK_STEP if quick else STEP), options.tokens),
+        kinds=(True, False) if options.plain else (True,),
+        score=options.score or default_score(experiment.data.name),
+        leakage=options.leakage,
+        interval=options.interval,
     )
     first = make_bench(experiment, request.seeds[0])
     for measure in request.measures:  # one that does not work on this model says so before anything is trained
@@ -161,9 +125,9 @@ def roar(
     cells = plan(experiment, request, timing)
     cost = reckon(experiment, request, timing, cells)
     done = sum(is_done(experiment.folder, cell.key, cell.hash) for cell in cells)
-    with Report(f"ROAR on {experiment.data.name}", len(cells), done=done, progress=progress) as report:
+    with Report(f"ROAR on {experiment.data.name}", len(cells), done=done, progress=options.progress) as report:
         report.say(cost.sentence(workers or grid.cores()))
-        if dry_run:
+        if options.dry_run:
             return Roar(experiment.folder, None, cost)
         begin(experiment)  # from here on the folder is of this data, model and training
         write_facts(first)
@@ -174,7 +138,7 @@ def roar(
             write_summary(experiment.folder, request)
 
         try:
-            grid.run(cells, experiment.folder, engine=engine, workers=workers, shard=shard, address=address, tick=tick)
+            grid.run(cells, experiment.folder, **how, tick=tick)
         finally:  # whatever stopped it: what is done is told
             summary = write_summary(experiment.folder, request)
     return Roar(experiment.folder, summary, cost)

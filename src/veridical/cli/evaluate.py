@@ -1,0 +1,106 @@
+"""`veridical evaluate`: scores of explanations of a dataset's texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from veridical.audits.options import EvaluateOptions
+from veridical.cli.speech import print_json, say
+from veridical.core.options import Data, Help, Json, Model, Split, Texts
+
+if TYPE_CHECKING:
+    from veridical.audits.corpora import Corpus
+    from veridical.audits.evaluate import Evaluation
+    from veridical.explanations.exchange import Reading
+
+FILES = "Score these explanations too, made elsewhere (.parquet, .jsonl). May be repeated."
+Files = Annotated[Sequence[str], Help(FILES, "FILE", "--explanations", commas=False)]
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    options: EvaluateOptions,
+    split: Split = "test",
+    limit: Texts = 200,
+    files: Files = (),
+    as_json: Json = False,
+) -> None:
+    """Score a model's explanations of some texts with the metrics you choose.
+
+    Prints each metric's mean per method. With --out everything is kept, and interrupted, the same command goes on.
+
+    To learn which method to believe, use `veridical audit`: it also ranks, tests and reports.
+
+    Example: veridical evaluate runs/x --data hutto/movies --method attention,lime --metric decision_flip --out scores
+    """
+    from veridical.audits.audit import claim
+    from veridical.audits.corpora import corpora_of
+    from veridical.audits.evaluate import columns
+    from veridical.audits.evaluate import evaluate as run
+    from veridical.core import store
+    from veridical.core.progress import Report
+    from veridical.explanations.alignment import to_attributions
+    from veridical.explanations.exchange import read_explanations
+    from veridical.model.load import load
+
+    clf, target, out = load(model), options.target, options.out
+    (corpus,) = corpora_of(clf, data, (), split=split, limit=limit, seed=options.seed)
+    if out is not None:
+        claim(out, clf, [corpus], {"target": target, "split": split, "seed": options.seed})
+    rows = [row for path in files for row in read_explanations(path)]
+    foreign = to_attributions(
+        clf, _of_sample(rows, corpus, str(data), split) if rows else [], corpus.examples, target=target
+    )
+    with Report("Evaluating", len(corpus.examples), progress=False if as_json else None) as report:
+        how = replace(options, explanations=foreign, corpus=corpus.name, tick=lambda count: report.advance(steps=count))
+        evaluation = run(clf, corpus.examples, **vars(how))
+    if out is not None:
+        store.write_parquet(Path(out) / "scores.parquet", columns(evaluation.cells))
+    if as_json:
+        print_json(evaluation.table())
+        return
+    typer.echo(_table(evaluation))
+    if out is not None:
+        typer.echo(str(Path(out) / "scores.parquet"))
+
+
+def _of_sample(rows: Sequence[Reading], corpus: Corpus, data: str, split: str) -> list[Reading]:
+    """Explanations of the texts that were drawn, where there are some of the whole split."""
+    from veridical.data import load_data
+
+    drawn = {e.id for e in corpus.examples} | {(e.text, e.context) for e in corpus.examples}
+    others = {key for e in load_data(data).splits[split] for key in (e.id, (e.text, e.context))} - drawn
+    kept = [row for row in rows if (row.id if row.id is not None else (row.text, row.context)) not in others]
+    if len(kept) < len(rows):
+        say(f"{len(rows) - len(kept)} explanations of texts that were not drawn are left out; --limit draws more.")
+    return kept
+
+
+def _table(evaluation: Evaluation) -> str:
+    from veridical.core.tables import to_text
+
+    metrics = list(dict.fromkeys(cell.metric for cell in evaluation.cells))
+    methods = dict.fromkeys([*evaluation.table(), *(cell.method for cell in evaluation.cells)])  # and pairs of methods
+    rows = [[method, *(_figure(evaluation, metric, method) for metric in metrics)] for method in methods]
+    return to_text([["method", *metrics], *rows], right=range(1, len(metrics) + 1))
+
+
+def _figure(evaluation: Evaluation, metric: str, method: str) -> str:
+    """A mean, with how many texts it is undefined for, and on how many a soft metric divides by little; nothing where
+    the metric is not about this."""
+    from veridical.metric.soft_faithfulness import SMALL
+
+    scores = [c.score for c in evaluation.cells if (c.metric, c.method, c.control) == (metric, method, "")]
+    mean = evaluation.mean(metric, method)
+    if not scores or mean is None:
+        return "undefined" if scores else ""
+    undefined = sum(score.value is None for score in scores)
+    small = sum(score.value is not None and score.room is not None and score.room < SMALL for score in scores)
+    counts = [f"{count} {what}" for count, what in ((undefined, "undefined"), (small, "with a small D")) if count]
+    return f"{mean:.3f} ({', '.join(counts)})" if counts else f"{mean:.3f}"

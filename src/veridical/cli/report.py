@@ -1,0 +1,46 @@
+"""`veridical report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from veridical.core.errors import InputError
+from veridical.core.options import Help
+
+Folder = Annotated[str, Help("A folder that `veridical audit` wrote.", "DIR", argument=True)]
+RoarFolder = Annotated[
+    str | None, Help("A folder that `veridical roar` wrote: show it as a section of the page.", "DIR")
+]
+
+
+def report(folder: Folder, roar: RoarFolder = None) -> None:
+    """Write an audit's report.html anew from its stored files, for instance after an update; nothing is measured.
+
+    Example: veridical report audits/movies --roar roar/movies
+    """
+    _insist(folder, ("summary.json", "examples.json"), "name the folder of a finished audit")
+    if roar is not None:
+        _insist(roar, ("summary.json", "time.json", "curves.parquet"), "name a folder that `veridical roar` wrote")
+    from veridical.audits.audit import RETRAINING, retraining_of
+    from veridical.audits.page import audit_page
+    from veridical.audits.record import read_examples, read_summary
+    from veridical.core import store
+    from veridical.retraining.roar.page import audit_section
+    from veridical.retraining.roar.record import read_copy, write_copy
+
+    place = Path(folder)
+    if roar is not None:
+        write_copy(place / "roar.json", Path(roar))
+    if (place / "roar.json").exists():
+        store.write_text(place / RETRAINING, audit_section(*read_copy(place / "roar.json")))
+    store.write_text(place / "report.html", audit_page(read_summary(place), read_examples(place), retraining_of(place)))
+    typer.echo(str(place / "report.html"))
+
+
+def _insist(folder: str, names: tuple[str, ...], remedy: str) -> None:
+    for name in names:
+        if not (Path(folder) / name).exists():
+            raise InputError(f"{folder} has no {name}; {remedy}.")

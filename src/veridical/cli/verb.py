@@ -1,0 +1,214 @@
+"""A verb of the command line from the function that does it.
+
+    def audit(options: AuditOptions, as_json: Json = False) -> None:
+        \"\"\"Find out which explanation of a model to believe. ... Example: veridical audit ...\"\"\"
+
+A parameter that is a record stands for its fields, one with a `Help` for an option that only the command line has.
+What is typed is read and checked here, before the verb imports anything heavy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any
+
+import typer
+import typer.main
+from typer.core import TyperCommand
+
+from veridical.core.errors import InputError
+from veridical.core.options import Help, Option, options_in, values_in
+
+MANY = 6  # options: from here on a verb takes them from a file too
+WIDTH = 72  # of an example; help is shown with 80 columns at most
+GLUE = "\0"
+Function = Callable[..., None]
+
+
+@dataclasses.dataclass(frozen=True)
+class Verb:
+    """A verb's name, as it is typed after `veridical`, and the function that does it."""
+
+    name: str
+    function: Function
+
+    @property
+    def document(self) -> str:
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def examples(self) -> list[str]:
+        """The commands in its documentation."""
+        commands = (paragraph.partition(": veridical ") for paragraph in _paragraphs(self.document))
+        return [f"veridical {words}" for _, colon, words in commands if colon]
+
+    @cached_property
+    def parts(self) -> dict[str, Any]:
+        """The function's parameters: a record's type, or an option."""
+        hints = typing.get_type_hints(self.function, include_extras=True)
+        return {
+            option.name: hints[option.name] if dataclasses.is_dataclass(hints[option.name]) else option
+            for option in options_in(self.function)
+        }
+
+    @cached_property
+    def options(self) -> list[Option]:
+        """Everything that can be said to it."""
+        held = [[part] if isinstance(part, Option) else options_in(part) for part in self.parts.values()]
+        return [option for options in held for option in options]
+
+    @property
+    def typed(self) -> list[Option]:
+        """What stands in its help: arguments, options, and those that every larger verb has."""
+        shown = [option for option in self.options if not option.help.hidden and not option.help.table]
+        tables = [option.help.table for option in self.options if option.help.table]
+        if tables:
+            other = f", or {tables[1]}.epochs=5 for the second training only" if tables[1:] else ""
+            sentence = f"A setting of the training: {tables[0]}.lr=3e-5{other}. May be repeated."
+            shown.append(_extra("settings", Help(sentence, "KEY=VALUE", "--set", commas=False), Sequence[str]))
+        if len(shown) > MANY:
+            also = f" and the table{'s' if tables[1:] else ''} [{'], ['.join(tables)}]" if tables else ""
+            note = Help(f"A TOML file with these options{also}; what is typed here wins.", "FILE", "--config")
+            shown.append(_extra("config_file", note, str))
+        return sorted(shown, key=lambda option: option.name == "as_json")  # last, as the smallest matter
+
+    def parse(self, words: Sequence[str]) -> dict[str, Any]:
+        """What the words after the verb mean: the arguments of its function."""
+        return self.arguments(self.command().make_context(self.name, list(words)).params)
+
+    def arguments(self, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of its function, from what was typed."""
+        values = self._values({name: value for name, value in typed.items() if value not in (None, [], ())})
+        if values.get("as_json"):
+            values["progress"] = False
+        return {name: _filled(part, values) for name, part in self.parts.items() if _is_given(part, values)}
+
+    def _values(self, typed: Mapping[str, Any]) -> dict[str, Any]:
+        """What was typed, on top of the settings and of the config file, as values of the options."""
+        from veridical.training.config import merge, read_toml
+
+        file = typed.get("config_file")
+        table = merge(read_toml(file) if file else {}, typed.get("settings", ()))
+        values = values_in(self.options, table, f" in {file}" if file else "")
+        for option in self.options:
+            if option.name in typed:
+                values[option.name] = option.read(typed[option.name], option.spelling)
+            elif option.required and option.name not in values:
+                raise InputError(
+                    f"veridical {self.name} needs {option.spelling} {option.metavar}; see `veridical {self.name} "
+                    "--help`."
+                )
+        return values
+
+    def command(self) -> TyperCommand:
+        """What parses it and shows its help."""
+
+        def callback(**typed: Any) -> None:
+            self.function(**self.arguments(typed))
+
+        parameters = [_parameter(option) for option in sorted(self.typed, key=lambda o: not o.help.argument)]
+        callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        first = next(_paragraphs(self.document), "")
+        app.command(self.name, cls=PlainCommand, help="\n\n".join(_shown(self.document)), short_help=first)(callback)
+        return typing.cast(TyperCommand, typer.main.get_command(app))
+
+
+class PlainCommand(TyperCommand):
+    """Typer's, with arguments as they are typed: no braces, no types."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]", *(name if must else f"[{name}]" for name, _, must in self._arguments)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        options = [param.get_help_record(ctx) for param in self.get_params(ctx) if param.param_type_name == "option"]
+        for heading, rows in (("Arguments", [row[:2] for row in self._arguments]), ("Options", options)):
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+    @property
+    def _arguments(self) -> list[tuple[str, str, bool]]:
+        arguments: list[Any] = [param for param in self.params if param.param_type_name == "argument"]
+        return [(argument.metavar, argument.help, argument.required) for argument in arguments]
+
+
+def _extra(name: str, note: Help, kind: Any) -> Option:
+    return Option(name, Annotated[kind, note], note, None)
+
+
+def _is_given(part: Any, values: Mapping[str, Any]) -> bool:
+    return not isinstance(part, Option) or part.name in values
+
+
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    """A record with the values of its fields, or an option's value."""
+    if isinstance(part, Option):
+        return values[part.name]
+    return part(**{field.name: values[field.name] for field in dataclasses.fields(part) if field.name in values})
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    """An option as Typer takes it: text, unread."""
+    kind = bool if option.is_flag else list[str] if option.item is not None else str
+    if option.help.argument:
+        about: Any = typer.Argument(metavar=option.metavar, help=sentence(option), show_default=False)
+    else:
+        name = f"{option.spelling}/--no-{option.spelling[2:]}" if option.default is True else option.spelling
+        about = typer.Option(name, metavar=option.metavar, help=sentence(option), show_default=False)
+    must = option.help.argument and option.required  # what is missing else, a config file may have
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if must else None,
+        annotation=Annotated[kind if must else kind | None, about],
+    )
+
+
+def sentence(option: Option) -> str:
+    """What help says of an option: its sentence, its default, or that it must be given."""
+    note = (
+        "required"
+        if option.required and not option.help.argument
+        else f"default: {option.usual}"
+        if option.usual
+        else ""
+    )
+    return f"{option.help.sentence}  [{note}]" if note else option.help.sentence
+
+
+# -- documentation ------------------------------------------------------------------------------------------
+
+
+def _paragraphs(document: str) -> Iterator[str]:
+    return (" ".join(paragraph.split()) for paragraph in document.split("\n\n"))
+
+
+def _shown(document: str) -> Iterator[str]:
+    """The paragraphs as help shows them: a command on lines of its own that can be copied."""
+    for paragraph in _paragraphs(document):
+        about, colon, words = paragraph.partition(": veridical ")
+        if not colon:
+            yield paragraph
+            continue
+        pieces = re.findall(r"--\S+ (?!--)(?:\"[^\"]*\"|\S+)|\S+", f"veridical {words}")  # an option with its value
+        text = " ".join(piece.replace(" ", GLUE) for piece in pieces)
+        lines = textwrap.wrap(text, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+        yield f"\b\n{about}:\n  " + " \\\n  ".join(lines).replace(GLUE, " ")
+
+
+def to_markdown(verbs: Sequence[Verb]) -> str:
+    """The options of all verbs as a page of the documentation."""
+    page = ["# Options of the command line", "", "Written by `python -m veridical.cli.app`; a test compares."]
+    for verb in verbs:
+        page += ["", f"## veridical {verb.name}", "", next(_paragraphs(verb.document)), "", "| option | |", "|---|---|"]
+        for option in verb.typed:
+            name = option.spelling if option.help.argument else f"{option.spelling} {option.metavar}".strip()
+            page.append(f"| `{name}` | {sentence(option)} |".replace("  [", " ["))
+    return "\n".join(page) + "\n"

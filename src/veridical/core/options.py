@@ -1,0 +1,293 @@
+"""A verb's options, said once: a frozen dataclass whose fields carry a type, a default, a range and a sentence.
+
+    limit: Annotated[int, Help("At most so many texts.", "N"), at_least(1)] = 200
+
+The library function is written for the record and called with keywords (`takes`). The command line, its config files
+and the documentation read the same fields (cli/verb.py), so a module with such records imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, Union, overload
+
+from veridical.core.errors import InputError, unknown
+from veridical.core.ranges import Range, at_least, ranges
+from veridical.core.records import Dataset
+from veridical.core.spec import listed
+from veridical.core.values import read, write
+
+A = TypeVar("A")
+B = TypeVar("B")
+O_co = TypeVar("O_co", covariant=True)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Help:
+    """What is said of an option, and how the command line spells it where name and type do not tell."""
+
+    sentence: str
+    metavar: str = ""  # of its value, a noun in capitals
+    option: str = ""  # in place of `--name`
+    default: str = ""  # in words, where the value would not tell
+    argument: bool = False  # it has a place in the command instead of a name
+    commas: bool = True  # of several values: `a,b` is two; without it only the option given again
+    reads: Callable[[Sequence[str]], Any] | None = None  # the value from all that was typed
+    table: str = ""  # settings, typed as `--set TABLE.KEY=VALUE`
+    hidden: bool = False  # from the command line: in Python only
+
+
+Hidden = functools.partial(Help, hidden=True)
+
+
+@dataclass(frozen=True)
+class Option:
+    """A field of a record of options, or a parameter of a verb that only the command line has."""
+
+    name: str
+    annotation: Any
+    help: Help
+    default: Any  # MISSING: it must be given
+
+    @property
+    def spelling(self) -> str:
+        """How it is called on the command line: `MODEL`, `--limit`, and `--method` for several `methods`."""
+        if self.help.argument:
+            return self.help.metavar
+        several = self.item is not None and self.name.endswith("s")
+        name = self.name.removesuffix("es" if self.name.endswith("sses") else "s") if several else self.name
+        return self.help.option or f"--{name.replace('_', '-')}"
+
+    @property
+    def metavar(self) -> str:
+        """What stands for its value in help."""
+        if self.help.metavar or self.is_flag:
+            return self.help.metavar
+        by_type = {int: "N", float: "X", Path: "DIR", Literal: "NAME"}
+        members = _members(_bare(self.annotation)) if self.item is None else ()
+        nouns = [by_type[key] for m in members for key in (_bare(m), typing.get_origin(m)) if key in by_type]
+        return nouns[0] if nouns else "NAMES" if self.item is not None else "TEXT"
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+    @property
+    def kind(self) -> Any:
+        """What of its type can be typed: of `str | Dataset` the text."""
+        return _typed(self.annotation)
+
+    @property
+    def item(self) -> Any:
+        """Of an option that takes several values, the type of each. A number of things is one value."""
+        members = _members(self.kind)
+        several = [typing.get_args(member)[0] for member in members if typing.get_origin(member) is tuple]
+        return str if self.help.reads else several[0] if several and int not in members else None
+
+    @property
+    def is_flag(self) -> bool:
+        return self.kind is bool
+
+    @property
+    def usual(self) -> str:
+        """Its default in words."""
+        if self.help.default or self.required or self.default is None or self.default is False:
+            return self.help.default
+        if self.is_flag:
+            return "yes"
+        return ", ".join(map(str, self.default)) if isinstance(self.default, tuple) else write(self.default)
+
+    def read(self, given: Any, who: str) -> Any:
+        """Its value from what was typed, or from a file, checked; `who` is the subject of the error's sentence."""
+        if self.help.table:
+            if not isinstance(given, Mapping):
+                raise InputError(f"{who} is {given!r}; it is a table: write [{self.help.table}] with keys under it.")
+            return given
+        if isinstance(given, Mapping):
+            raise InputError(f"{who} is a table; it takes a value: write {who} = value.")
+        value = self._several(given, who) if self.item is not None else read(given, self.kind, who)
+        self.check(value, who)
+        return value
+
+    def _several(self, given: Any, who: str) -> Any:
+        texts = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
+        if self.help.reads is not None:
+            return self.help.reads(texts)
+        if self.item is not str:  # numbers may also be joined as in a spec: 0+1+2
+            texts = [str(text).replace("+", ",") for text in texts]
+        return tuple(read(text, self.item, who) for text in (listed(texts) if self.help.commas else texts))
+
+    def check(self, value: Any, who: str) -> None:
+        """Refuse what its range or its choices do not allow."""
+        items = value if isinstance(value, (list, tuple)) and self.item is not None else (value,)
+        choices = _choices(self.item or self.kind)
+        for item in items:
+            if choices and item is not None and item not in choices:
+                raise InputError(f"{who} is {item!r}; allowed: {', '.join(map(str, choices))}.")
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            for allowed in ranges(self.annotation):
+                allowed.check(value, who)
+
+
+def options_in(kind: Any) -> list[Option]:
+    """The options that a record's fields, or a function's parameters, stand for."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    if dataclasses.is_dataclass(kind):
+        defaults = {field.name: field.default for field in dataclasses.fields(kind)}
+    else:
+        empty = inspect.Parameter.empty
+        parameters = inspect.signature(kind).parameters.values()
+        defaults = {p.name: MISSING if p.default is empty else p.default for p in parameters}
+    return [Option(name, hints[name], _help(hints[name]), default) for name, default in defaults.items()]
+
+
+def values_in(options: Sequence[Option], table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """The values of a table, as a file holds them: keys are the options' names in Python or on the command line."""
+    typed = [option for option in options if not option.help.hidden]
+    known = {option.help.table or option.spelling.strip("-").replace("-", "_"): option for option in typed}
+    by_key = {option.name: option for option in typed if not option.help.table} | known
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in by_key:
+            raise unknown("setting", key, known)
+        values[by_key[key].name] = by_key[key].read(value, f"{key}{where}")
+    return values
+
+
+def shared(kind: type, record: Any) -> dict[str, Any]:
+    """The fields of a record that another kind of record has too."""
+    names = {field.name for field in dataclasses.fields(kind)}
+    return {name: value for name, value in vars(record).items() if name in names}
+
+
+# -- functions that take a record ---------------------------------------------------------------------------
+
+
+class Taker(Protocol[P, O_co]):
+    """What `takes` returns: a decorator for a function of a record, with or without two parameters before it."""
+
+    @overload
+    def __call__(self, function: Callable[[O_co], R]) -> Callable[P, R]: ...
+    @overload
+    def __call__(self, function: Callable[[A, B, O_co], R]) -> Callable[Concatenate[A, B, P], R]: ...
+
+
+def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
+    """Let a function whose last parameter is a record be called with the record's fields instead.
+
+    They are checked before the function begins, and shown in its signature and documentation.
+    """
+    options = options_in(kind)
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        *before, _ = inspect.signature(function).parameters.values()
+        plain = {option.name: option.annotation for option in options}
+        fields = [p.replace(annotation=_bare(plain[p.name])) for p in inspect.signature(kind).parameters.values()]
+        signature = inspect.signature(function).replace(parameters=[*before, *fields])
+
+        @functools.wraps(function)
+        def called(*arguments: Any, **given: Any) -> Any:
+            try:
+                bound = signature.bind(*arguments, **given).arguments
+            except TypeError as problem:
+                raise TypeError(f"{function.__name__}() {problem}{_nearest(given, signature)}") from None
+            leading = [bound.pop(parameter.name) for parameter in before]
+            record = kind(**bound)  # type: ignore[call-arg]
+            for option in options:
+                option.check(getattr(record, option.name), option.name)
+            return function(*leading, record)
+
+        called.__signature__ = signature  # type: ignore[attr-defined]
+        lines = [f"    {option.name}: {option.help.sentence}" for option in options if option.help.sentence]
+        called.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Options:", *lines])
+        return called
+
+    return decorate  # type: ignore[return-value]
+
+
+def _nearest(given: Mapping[str, Any], signature: inspect.Signature) -> str:
+    strange = next((key for key in given if key not in signature.parameters), "")
+    near = get_close_matches(strange, signature.parameters, n=1)
+    return f". Did you mean {near[0]!r}?" if near else ""
+
+
+# -- types --------------------------------------------------------------------------------------------------
+
+
+def _help(annotation: Any) -> Help:
+    notes = [note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, Help)]
+    return notes[-1] if notes else Help("", hidden=True)
+
+
+def _bare(annotation: Any) -> Any:
+    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    """Of a union its types; of all else itself."""
+    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def _typed(annotation: Any) -> Any:
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return _typed(inner[0])
+    if annotation is Any:
+        return str
+    if origin in (Union, types.UnionType):
+        members = tuple(member for member in map(_typed, inner) if member is not None)
+        return Union[members] if members else None  # noqa: UP007  members are not known here
+    if origin in (tuple, Sequence):
+        return tuple[_typed(inner[0]), ...]
+    return annotation if origin is Literal or annotation in (str, int, float, bool, type(None)) else None
+
+
+def _choices(kind: Any) -> tuple[Any, ...]:
+    """The words that are allowed, where a type is nothing but words."""
+    members = [member for member in _members(kind) if member is not type(None)]
+    if any(typing.get_origin(member) is not Literal for member in members):
+        return ()
+    return tuple(word for member in members for word in typing.get_args(member))
+
+
+# -- what several verbs have --------------------------------------------------------------------------------
+
+Place = str | Path
+Names = str | Sequence[str]
+Count = Annotated[int, at_least(1)]
+Tick = Callable[[int], None]
+share = Range("above 0 and at most 1", lambda value: 0 < value <= 1)
+TOKEN_BUDGET = 2048  # padded tokens in a batch; on a CPU 512 to 2,048 were fastest
+DATA = "A dataset's name, hub:owner/name, a file or a folder"
+METHODS = "Some of `veridical list methods`: name:option=value, with commas or repeated."
+METRICS = "Some of `veridical list metrics`: name:option=value, with commas or repeated."
+
+Model = Annotated[Any, Help("A run folder, a model's folder or a hub id.", "MODEL", argument=True)]
+Models = Annotated[
+    Sequence[Any], Help("Run folders, models' folders or hub ids.", "MODEL...", argument=True, commas=False)
+]
+Data = Annotated[str | Dataset, Help(f"{DATA} (see `veridical data list`).", "DATA")]
+Ood = Annotated[Sequence[str | Dataset], Help("Data from other domains, with commas or repeated.", "DATA")]
+Split = Annotated[str, Help("Split of the data: train, dev, test, or what else it has.", "SPLIT")]
+Texts = Annotated[Count, Help("At most so many texts, a seeded sample.")]
+Examples = Annotated[Count | None, Help("At most so many examples of every split, a sample.")]
+Methods = Annotated[Names, Help(METHODS)]
+Metrics = Annotated[Names, Help(METRICS)]
+Target = Annotated[str | int, Help("Explained class: predicted, gold, a name or an index.", "CLASS")]
+Seed = Annotated[int, Help("Seed of the sample and of everything random.")]
+Out = Annotated[Place, Help("Folder for report.html and everything behind it.")]
+Json = Annotated[bool, Help("Print data for a program instead of text.", option="--json")]
+Progress = Annotated[bool | None, Hidden("Whether progress is shown; false is silence.")]
+Budget = Annotated[int, Hidden("Padded tokens in one pass of the model.")]
+Ticks = Annotated[Tick | None, Hidden("Called with how many texts are done now.")]

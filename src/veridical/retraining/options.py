@@ -1,0 +1,103 @@
+"""The options of `roar` and `fresh`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Literal
+
+from veridical.core import options as opt
+from veridical.core.errors import InputError
+from veridical.core.options import Count, Help, Hidden
+from veridical.core.ranges import between
+from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
+from veridical.training.config import TrainConfig, defaults, settings
+from veridical.training.options import Settings, Table, Trained
+
+Extractor = Literal["topk", "contiguous"]
+Interval = Literal["bca", "percentile", "t"]
+Rounding = Literal["floor", "ceil"]
+Scored = Literal["macro_f1", "accuracy", "micro_f1"]
+# The paper's four measures: absolute values, and the norm of the gradient over the vocabulary.
+PAPER = (
+    "attention",
+    "gradient:over=vocabulary",
+    "input_x_gradient:aggregate=abs",
+    "integrated_gradients:rule=right:aggregate=abs",
+)
+SEEDS, STEP = 5, 10
+QUICK_SEEDS, QUICK_STEP = 1, 20  # every second point of the usual baseline: a full run finds them done
+MEASURES = f"{opt.METHODS[:-1]}; oracle, where the data has rationales."
+CURVES = "What curves show: macro_f1, accuracy or micro_f1."
+USUAL = "accuracy for bAbI and planted, micro_f1 for SNLI, macro_f1 elsewhere"
+LEAKAGE = "Where a curve lies above random, train on the positions of the masks alone."
+INTERVAL = "Over seeds: bca (the paper's bootstrap), percentile (a plain one), t (Student's)."
+COUNTED = "How many seeds: 0, 1, ... A verdict takes five."
+STEPS = "Per cent of the tokens masked at a time, 1 to 50."
+OBJECTIVES = "What a support model is trained for, terms with commas. Repeat it to compare several."
+SUPPORT = "Explain this finished run or model instead. May be repeated."
+EXTRACTOR = "topk (the highest scored words), or contiguous (the span with the highest sum)."
+
+
+@dataclass(frozen=True)
+class RoarOptions:
+    """What is masked, how often, and how it is trained and computed."""
+
+    data: opt.Data
+    model: Trained = "bilstm"
+    _: KW_ONLY
+    out: opt.Out
+    methods: Annotated[opt.Names, Help(MEASURES, default="the paper's four")] = PAPER
+    seeds: Annotated[Count | Sequence[int] | None, Help(COUNTED, default="5, or 1 if quick")] = None
+    step: Annotated[Annotated[int, between(1, 50)] | None, Help(STEPS, default="10, or 20 if quick")] = None
+    tokens: Annotated[Count | None, Help("Mask one token at a time instead, up to so many.")] = None
+    plain: Annotated[bool, Help("Run ROAR without recursion too, to compare.")] = False
+    quick: Annotated[bool, Help("A first answer: one seed in steps of 20%.")] = False
+    score: Annotated[Scored | None, Help(CURVES, default=USUAL)] = None
+    leakage: Annotated[bool, Help(LEAKAGE)] = True
+    interval: Annotated[Interval, Help(INTERVAL)] = "bca"
+    limit: opt.Examples = None
+    config: Settings = None
+    rounding: Annotated[Rounding, Hidden("Of a number of tokens that is not whole: floor, ceil.")] = "floor"
+    engine: Engine = "local"
+    address: Address = None
+    workers: Workers = None
+    shard: Shard = None
+    dry_run: DryRun = False
+    progress: opt.Progress = None
+
+    def __post_init__(self) -> None:
+        if self.tokens is not None and self.step is not None:
+            both = f"--step {self.step} and --tokens {self.tokens}"
+            raise InputError(f"Both {both}: texts are masked by shares or by tokens; give one.")
+        settings(self.config, defaults(self.model))  # a mistake in them is told before anything is loaded
+
+
+@dataclass(frozen=True)
+class FreshOptions:
+    """What is explained, what is kept of a text, and how it is trained."""
+
+    data: opt.Data
+    model: Trained = "minilm"
+    _: KW_ONLY
+    methods: opt.Methods = ("attention",)
+    out: Annotated[opt.Place, Help("Folder for the runs, the rationales and the tables.")]
+    objective: Annotated[opt.Names, Help(OBJECTIVES, "TERMS", commas=False)] = "cross_entropy"
+    support: Annotated[Any | Sequence[Any], Help(SUPPORT, "MODEL", commas=False)] = ()
+    ratio: Annotated[float, Help("Share of a text's words that the rationale keeps."), opt.share] = 0.2
+    extractor: Annotated[Extractor, Help(EXTRACTOR)] = "topk"
+    seeds: Annotated[Count | Sequence[int], Help("How many seeds: 0, 1, ... Intervals need five.")] = 1
+    ood: opt.Ood = ()
+    limit: opt.Examples = None
+    target: opt.Target = "predicted"
+    config: Settings = None
+    rationale_config: Annotated[Table, Help("The same for the trainings on rationales.", table="rationale")] = None
+    progress: opt.Progress = None
+
+    def __post_init__(self) -> None:
+        self.settings()  # a mistake in them is told before anything is loaded
+
+    def settings(self) -> tuple[TrainConfig, TrainConfig]:
+        """Of the trainings on full text, and of those on rationales."""
+        config = settings(self.config, defaults(self.model))
+        return config, settings(self.rationale_config, config, where="rationale")

@@ -1,0 +1,71 @@
+"""The options of `train`, of several trainings, and of `search`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
+
+from veridical.core import options as opt
+from veridical.core.options import Count, Help, Hidden
+from veridical.training.config import TrainConfig, defaults, settings
+
+SAVE_STEPS = 200  # between two checkpoints inside an epoch
+Trained = Annotated[str, Help("What is trained: minilm, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL")]
+Table = TrainConfig | Mapping[str, Any] | None
+Settings = Annotated[Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train")]
+BOUND = "Hold a term below a value instead: TERM=0.035, TERM=TRAIN+DEV, or TERM=search."
+OVER = "Train with each value, keep the best on dev: TERM.weight=1e-2,1e-3,1e-4. May be repeated."
+SELECT = "What a search judges by: a metric, or dev macro_f1, loss, ..."
+Searched = Annotated[opt.Names, Help(OVER, "VALUES", "--search", commas=False)]
+
+
+@dataclass(frozen=True)
+class Training:
+    """What every training is asked for."""
+
+    data: opt.Data
+    model: Trained = "minilm"
+    _: KW_ONLY
+    objective: Annotated[str, Help("Terms on top of cross-entropy: a:weight=1,b:weight=2.", "TERMS")] = "cross_entropy"
+    bound: Annotated[str | None, Help(BOUND, "BOUND")] = None
+    config: Settings = None
+    limit: opt.Examples = None
+    out: Annotated[
+        opt.Place | None,
+        Help("Run folder; several seeds get a folder each in it.", default="runs/DATA/MODEL/OBJECTIVE-SEED-HASH"),
+    ] = None
+    progress: opt.Progress = None
+
+    def __post_init__(self) -> None:
+        self.settings()  # a mistake in them is told before anything is loaded
+
+    def settings(self) -> TrainConfig:
+        return settings(self.config, defaults(self.model, self.bound))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(Training):
+    """One training."""
+
+    seed: Annotated[int, Help("Of everything random.")] = 0
+    save_steps: Annotated[Count, Hidden("Steps between two checkpoints inside an epoch.")] = SAVE_STEPS
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedsOptions(Training):
+    """The same training with several seeds."""
+
+    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2.", "N")] = (0,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions(SeedsOptions):
+    """Trainings with every value of some options, of which the best is kept; by default as SaLoss does it."""
+
+    over: Searched
+    select: Annotated[str, Help(SELECT, "NAME")] = "decision_flip"
+    methods: Annotated[opt.Names, Help("Methods that a search measures.", option="--search-method")] = (
+        *("attention", "attention_x_gradient", "input_x_gradient", "integrated_gradients"),
+    )
+    texts: Annotated[Count, Help("Dev texts that a search explains.", option="--search-texts")] = 200
