@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from toy import small_model, toy
 from veridical.audits.compare import compare
 from veridical.audits.evaluate import Evaluation
-from veridical.cli import audit as cli_audit
+from veridical.cli import evaluate as cli_evaluate
 from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.records import Cell, Score
@@ -65,7 +65,7 @@ def test_two_audits_side_by_side(place):
 def test_texts_with_a_small_divisor_are_counted():
     scores = [Score(0.5, room=0.02), Score(0.5, room=0.4), Score(None, room=0.0), Score(0.5)]
     cells = tuple(Cell("c", str(i), "m", "soft", score) for i, score in enumerate(scores))
-    assert cli_audit._figure(Evaluation(cells, {}), "soft", "m") == "0.500 (1 undefined, 1 with a small D)"
+    assert cli_evaluate._figure(Evaluation(cells, {}), "soft", "m") == "0.500 (1 undefined, 1 with a small D)"
 
 
 def test_what_is_undefined_is_counted_and_pairs_have_rows(place):

@@ -251,4 +251,4 @@ def test_the_verb(runs, tmp_path):
     assert CliRunner().invoke(app, [*given, "--format", "csv"]).stdout.startswith("method,a,b,mean")
     wrong = CliRunner().invoke(app, [*given, "--share", "0"])
     assert wrong.exit_code == 2
-    assert wrong.stderr.strip() == "--share is 0.0; it must be above 0 and at most 1."
+    assert wrong.stderr.strip() == "--share is 0; it must be above 0 and at most 1."

@@ -27,12 +27,13 @@ from veridical.cli.recipe import read
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Dataset, Encoded, Example
+from veridical.core.settings import build, merge
 from veridical.core.text import words_of
 from veridical.data import datasets
 from veridical.retraining.extract import extract, only, rationale_of
 from veridical.retraining.fresh import Fresh, fresh
 from veridical.retraining.fresh_table import FULL, RANDOM, tabulate
-from veridical.training.config import TrainConfig, build, merge
+from veridical.training.config import TrainConfig
 from veridical.training.term import objective
 
 GOLDEN = {case["name"]: case for case in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
@@ -294,7 +295,7 @@ def test_killed_before_any_write_it_goes_on_to_the_same_table(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ratio": 0.0}, "ratio is 0.0; it must be above 0 and at most 1"),
+        ({"ratio": 0.0}, "ratio is 0; it must be above 0 and at most 1"),
         ({"ratio": 1.5}, "ratio is 1.5"),
         ({"extractor": "topp"}, "extractor is 'topp'; allowed: topk, contiguous"),
         ({"seeds": 0}, "seeds is 0"),

@@ -8,7 +8,8 @@ import pytest
 from veridical.cli.train import JobOptions
 from veridical.core.errors import InputError
 from veridical.core.options import options_in, values_in
-from veridical.training.config import BILSTM, TrainConfig, build, defaults, merge, read_toml
+from veridical.core.settings import build, merge, read_toml
+from veridical.training.config import BILSTM, TrainConfig, defaults
 
 
 @dataclass(frozen=True)

@@ -293,7 +293,7 @@ def test_a_mistake_costs_no_folder(model: str, tmp_path: Path, change: dict[str,
 
 
 def test_rates_are_finite():
-    with pytest.raises(InputError, match="lr is inf; it must be 0 or more"):
+    with pytest.raises(InputError, match="lr is inf; it must be at least 0, and finite"):
         TrainConfig(lr=float("inf"))
 
 

@@ -17,9 +17,10 @@ from toy import small_model, toy
 from veridical.cli.app import verb
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
+from veridical.core.settings import build
 from veridical.model.load import create
 from veridical.retraining.roar.experiment import asked, make_bench
-from veridical.training.config import BILSTM, TrainConfig, build
+from veridical.training.config import BILSTM, TrainConfig
 from veridical.training.rate import make_optimizer
 from veridical.training.train import train
 

@@ -39,7 +39,7 @@ from veridical.core.records import Cell
 from veridical.core.spec import base_name
 from veridical.core.statistics import bca, mean, number, signed_rank
 from veridical.metric.agreement import kendall
-from veridical.metric.soft_faithfulness import SMALL
+from veridical.metric.erasure import SMALL
 
 Facts = Mapping[str, MetricFacts]  # by metric
 PAIR = " ~ "  # joins the two methods an agreement is between

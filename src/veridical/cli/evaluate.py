@@ -94,7 +94,7 @@ def _table(evaluation: Evaluation) -> str:
 def _figure(evaluation: Evaluation, metric: str, method: str) -> str:
     """A mean, with how many texts it is undefined for, and on how many a soft metric divides by little; nothing where
     the metric is not about this."""
-    from veridical.metric.soft_faithfulness import SMALL
+    from veridical.metric.erasure import SMALL
 
     scores = [c.score for c in evaluation.cells if (c.metric, c.method, c.control) == (metric, method, "")]
     mean = evaluation.mean(metric, method)

@@ -59,29 +59,34 @@ def explain(
     Example: veridical explain my-model --data hutto/amazon --limit 20 --html amazon.html
     """
     from veridical.attribution import methods as known
-    from veridical.core import store
     from veridical.core.progress import Report
-    from veridical.data.labels import relabel
-    from veridical.explanations.exchange import check_format, write_explanations
     from veridical.explanations.explain import explain as run
     from veridical.model.load import load
 
     chosen = [choice.label for choice in known.choose_all(methods)]
     if out is not None:
+        from veridical.explanations.exchange import check_format
+
         check_format(out)
     examples, labels = gather(text, file, data, context=context, split=split, limit=limit)
     clf = load(model)
-    examples = relabel(examples, labels, clf.labels)
+    if labels:
+        from veridical.data.labels import relabel
+
+        examples = relabel(examples, labels, clf.labels)
     windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
     with Report("Explaining", windows, progress=None if windows > 8 else False) as report:
         tick = lambda count: report.advance(steps=count)  # noqa: E731
         explained = run(clf, examples, chosen, target=target, overlap=overlap, tick=tick)
     if html is not None:
+        from veridical.core import store
         from veridical.explanations.page import explain_page
 
         where = f"{data} ({split})" if data else ""
         store.write_text(html, explain_page(explained, model=model, data=where, target=str(target), level=level))
     if out is not None:
+        from veridical.explanations.exchange import write_explanations
+
         write_explanations(out, [explanation for several in explained.values() for explanation in several])
     for path in filter(None, (html, out)):
         (say if as_json else typer.echo)(path)

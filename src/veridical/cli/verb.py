@@ -70,8 +70,10 @@ class Verb:
         tables = [option.help.table for option in self.options if option.help.table]
         if tables:
             other = f", or {tables[1]}.epochs=5 for the second training only" if tables[1:] else ""
-            sentence = f"A setting of the training: {tables[0]}.lr=3e-5{other}. May be repeated."
-            shown.append(_extra("settings", Help(sentence, "KEY=VALUE", "--set", commas=False), Sequence[str]))
+            note = Help(
+                f"A setting of the training: {tables[0]}.lr=3e-5{other}. May be repeated.", "KEY=VALUE", "--set"
+            )
+            shown.append(_extra("settings", note, Sequence[str]))
         if len(shown) > MANY:
             also = f" and the table{'s' if tables[1:] else ''} [{'], ['.join(tables)}]" if tables else ""
             note = Help(f"A TOML file with these options{also}; what is typed here wins.", "FILE", "--config")
@@ -87,23 +89,20 @@ class Verb:
         values = self._values({name: value for name, value in typed.items() if value not in (None, [], ())})
         if values.get("as_json"):
             values["progress"] = False
-        return {name: _filled(part, values) for name, part in self.parts.items() if _is_given(part, values)}
+        unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
+        return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
 
     def _values(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         """What was typed, on top of the settings and of the config file, as values of the options."""
-        from veridical.training.config import merge, read_toml
-
-        file = typed.get("config_file")
-        table = merge(read_toml(file) if file else {}, typed.get("settings", ()))
+        file, overrides = typed.get("config_file"), typed.get("settings", ())
+        table = _table(file, overrides) if file or overrides else {}
         values = values_in(self.options, table, f" in {file}" if file else "")
         for option in self.options:
             if option.name in typed:
                 values[option.name] = option.read(typed[option.name], option.spelling)
             elif option.required and option.name not in values:
-                raise InputError(
-                    f"veridical {self.name} needs {option.spelling} {option.metavar}; see `veridical {self.name} "
-                    "--help`."
-                )
+                verb = f"veridical {self.name}"
+                raise InputError(f"{verb} needs {option.spelling} {option.metavar}; see `{verb} --help`.")
         return values
 
     def command(self) -> TyperCommand:
@@ -118,6 +117,12 @@ class Verb:
         first = next(_paragraphs(self.document), "")
         app.command(self.name, cls=PlainCommand, help="\n\n".join(_shown(self.document)), short_help=first)(callback)
         return typing.cast(TyperCommand, typer.main.get_command(app))
+
+
+def _table(file: Any, overrides: Sequence[str]) -> dict[str, Any]:
+    from veridical.core.settings import merge, read_toml
+
+    return merge(read_toml(file) if file else {}, overrides)
 
 
 class PlainCommand(TyperCommand):
@@ -141,10 +146,6 @@ class PlainCommand(TyperCommand):
 
 def _extra(name: str, note: Help, kind: Any) -> Option:
     return Option(name, Annotated[kind, note], note, None)
-
-
-def _is_given(part: Any, values: Mapping[str, Any]) -> bool:
-    return not isinstance(part, Option) or part.name in values
 
 
 def _filled(part: Any, values: Mapping[str, Any]) -> Any:
@@ -173,13 +174,8 @@ def _parameter(option: Option) -> inspect.Parameter:
 
 def sentence(option: Option) -> str:
     """What help says of an option: its sentence, its default, or that it must be given."""
-    note = (
-        "required"
-        if option.required and not option.help.argument
-        else f"default: {option.usual}"
-        if option.usual
-        else ""
-    )
+    default = f"default: {option.usual}" if option.usual else ""
+    note = "required" if option.required and not option.help.argument else default
     return f"{option.help.sentence}  [{note}]" if note else option.help.sentence
 
 

@@ -124,9 +124,7 @@ class Score:
     value: float | None  # None: undefined here; counted and shown, never 0
     curve: tuple[float | None, ...] = ()  # the value per ratio, where the metric has ratios
     error: float | None = None  # standard error of the value, where the metric samples
-    room: float | None = (
-        None  # what the value was divided by (D), where the metric samples: the smaller, the less it says
-    )
+    room: float | None = None  # what the value was divided by (D), where the metric samples
 
 
 @dataclass(frozen=True, slots=True)

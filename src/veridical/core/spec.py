@@ -63,6 +63,17 @@ def _parts(text: str, mark: Mark) -> tuple[str, dict[str, str]]:
     return name.strip(), {key.strip(): value.strip() for key, _, value in pairs}
 
 
+def read_place(text: str) -> Spec:
+    """A spec whose name is a name, a hub id or a path, like a model's: a path that exists may hold colons."""
+    if os.path.exists(text):
+        return Spec(text)
+    spec = Spec.read(text)
+    trailing = spec.head[1]
+    if trailing and not os.path.exists(spec.name):
+        raise InputError(f"{trailing!r} in the model {text!r} is not option=value; write it as name:layers=3.")
+    return spec
+
+
 def base_name(text: str) -> str:
     """The name in a spec, without its options."""
     return Spec.read(text).name

@@ -24,6 +24,9 @@ from veridical.model.erase import Level, Operator, Rounding, blank, budget, eras
 
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 UNDEFINED_BELOW = 1e-5  # of D: a text whose prediction does not rest on its tokens
+# Below it D is small for the soft metrics: the scatter of the draws is divided by it, so that ten of them are too few
+# for a text's value, and half of the values lie at 0 or 1, where the clip holds them (docs/soft-faithfulness.md).
+SMALL = 0.1
 
 Side = Literal["sufficiency", "comprehensiveness"]
 Divisor = Literal["mean", "plus_one"]

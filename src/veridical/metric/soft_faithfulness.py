@@ -17,9 +17,6 @@ from veridical.metric.erasure import UNDEFINED_BELOW, Side, fall, insist_on_defa
 from veridical.model.ask import Asker
 from veridical.model.erase import Mode, blank, soften
 
-# Below it D is small: the scatter of the draws is divided by it, so that ten of them are too few for a text's value,
-# and half of the values lie at 0 or 1, where the clip holds them (docs/soft-faithfulness.md has the figures).
-SMALL = 0.1
 Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax"]
 Where = Literal["word", "post_layernorm"]
 Preset = Literal["", "released"]

@@ -16,7 +16,6 @@ import torch
 from veridical.core.options import TOKEN_BUDGET as TOKEN_BUDGET
 from veridical.core.records import Answers, Encoded, Output, Variant
 from veridical.model.classifier import Classifier
-from veridical.model.soft import forward, ready, style_of
 
 R = TypeVar("R")
 Asker = Generator[list[Variant], Answers, R]
@@ -51,6 +50,8 @@ def halving(run: Callable[[list[int]], None], batch: list[int]) -> None:
 
 def answer(clf: Classifier, variants: Sequence[Variant], budget: int = TOKEN_BUDGET) -> Answers:
     """The model's logits and probabilities for each variant, each distinct one asked once."""
+    from veridical.model.soft import forward, ready, style_of  # a method that looks inside the model needs none of it
+
     distinct = list(dict.fromkeys(variants))
     place = {variant: i for i, variant in enumerate(distinct)}
     logits = np.empty((len(distinct), len(clf.labels)), dtype=np.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -14,10 +15,11 @@ import torch
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset
 from veridical.core.registry import resolve
+from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
-from veridical.model.names import options
 
+OURS = {"bilstm-attention": "veridical.model.bilstm", "big_bird_tanh": "veridical.model.tanh_head"}  # by model type
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
 
@@ -58,7 +60,8 @@ def create(
 
 
 def _created(spec: str, data: Dataset, seed: int, dropout: float | None) -> Classifier:
-    name, given = options(spec)
+    typed = read_place(spec)
+    name, given = typed.name, typed.options
     if name == "bilstm":
         if dropout is not None:
             raise InputError(f"dropout is {dropout:g}, but 'bilstm' has no dropout to set; leave it out.")
@@ -85,11 +88,10 @@ def _placed(clf: Classifier, device: str | torch.device | None) -> Classifier:
 def _from_files(
     spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int, dropout: float | None = None
 ) -> Classifier:
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedConfig
 
-    from veridical.model import bilstm, tanh_head  # noqa: F401  their models are registered with the Auto classes
-
-    source, given = options(spec)
+    typed = read_place(spec)
+    source, given = typed.name, typed.options
     unknown = set(given) - {"layers", "head"}
     if unknown:
         raise InputError(f"The model {spec!r} has no option {sorted(unknown)[0]!r}; there are layers and head.")
@@ -97,6 +99,9 @@ def _from_files(
         raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
     where = _folder(source)
     try:
+        kind = PreTrainedConfig.get_config_dict(where)[0].get("model_type")
+        if kind in OURS:  # the module registers its model with the Auto classes
+            importlib.import_module(OURS[kind])
         config = AutoConfig.from_pretrained(where, trust_remote_code=False)
         config = _configured(config, spec, labels, multilabel, dropout)
         # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
@@ -132,7 +137,8 @@ def _from_files(
 
 def _configured(config: Any, spec: str, labels: Sequence[str] | None, multilabel: bool, dropout: float | None) -> Any:
     """The configuration with what the spec and the caller ask for."""
-    source, given = options(spec)
+    typed = read_place(spec)
+    source, given = typed.name, typed.options
     if labels is not None:
         config.num_labels = len(labels)
         config.id2label = dict(enumerate(labels))

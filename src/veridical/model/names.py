@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from veridical.core.errors import InputError
-from veridical.core.spec import Spec
+from veridical.core.spec import Spec, read_place
 from veridical.core.values import read
 
 WIDTH = 128  # of the BiLSTM and of its attention: Recursive ROAR's, for everything but bAbI
 
 
-def options(spec: str) -> tuple[str, dict[str, str]]:
-    """A model's name, or path, which may hold colons if it exists; and the options behind it."""
-    if Path(spec).exists():
-        return spec, {}
-    typed = Spec.read(spec)
-    _, trailing = typed.head
-    if trailing and not Path(typed.name).exists():
-        raise InputError(f"{trailing!r} in the model {spec!r} is not option=value; write it as name:layers=3.")
+def _read(spec: str) -> tuple[str, dict[str, str]]:
+    typed = read_place(spec)
     return typed.name, dict(typed.options)
 
 
@@ -27,7 +18,7 @@ def recorded(spec: str) -> str:
 
     Runs of before had no other: what they recorded as `bilstm:hidden=32` has an attention of 128.
     """
-    name, given = options(spec)
+    name, given = _read(spec)
     if name != "bilstm" or not {"hidden", "attention"} & set(given):
         return spec
     attention = given.pop("attention", given.get("hidden", str(WIDTH)))
@@ -38,13 +29,13 @@ def recorded(spec: str) -> str:
 
 def from_record(spec: str) -> str:
     """The model that a run recorded so."""
-    name, given = options(spec)
+    name, given = _read(spec)
     return f"{spec}:attention={WIDTH}" if name == "bilstm" and "attention" not in given else spec
 
 
 def same_record(one: str, other: str) -> bool:
     """Whether two records are of one model: a width of 128 may be said or not."""
-    (name, given), (other_name, other_given) = options(one), options(other)
+    (name, given), (other_name, other_given) = _read(one), _read(other)
     for held in (given, other_given):
         if name == "bilstm" and _usual(held.get("hidden", "")):
             del held["hidden"]

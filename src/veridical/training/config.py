@@ -1,22 +1,17 @@
-"""TOML files and `--set a.b=value` to frozen dataclasses. Unknown keys are errors; types are checked.
-
-The settings of a run are a dataclass whose fields carry name, type and default; nothing else repeats them.
-"""
+"""The settings of a training run: a dataclass whose fields carry name, type, range and default; nothing else repeats
+them."""
 
 from __future__ import annotations
 
 import dataclasses
-import tomllib
-import typing
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import InputError
 from veridical.core.ranges import above, at_least, between, insist
-from veridical.core.spec import base_name, pair
+from veridical.core.settings import build
+from veridical.core.spec import base_name
 from veridical.core.store import later
-from veridical.core.values import read
 
 T = TypeVar("T")
 
@@ -83,49 +78,3 @@ def defaults(model: str, bound: str | None = None) -> TrainConfig:
 def settings(config: TrainConfig | Mapping[str, Any] | None, base: TrainConfig, *, where: str = "train") -> TrainConfig:
     """The settings that were given: whole, or a table of some on top of others."""
     return config if isinstance(config, TrainConfig) else build(TrainConfig, config or {}, base=base, where=where)
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read ({problem.strerror}); give the path of a TOML file.") from problem
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} is not valid TOML: {problem}.") from problem
-
-
-def merge(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
-    """A table with `a.b=value` overrides put in; values stay text until a type reads them."""
-    merged: dict[str, Any] = {k: dict(v) if isinstance(v, Mapping) else v for k, v in table.items()}
-    for override in overrides:
-        key, value = pair(override, "--set", "key=value", "--set train.lr=3e-5")
-        *path, last = key.split(".")
-        here = merged
-        for step in path:
-            inner = here.get(step, {})
-            if not isinstance(inner, Mapping):
-                raise InputError(f"--set {override!r}: {step!r} is a value, not a table; leave out what follows it.")
-            here[step] = here = dict(inner)
-        here[last] = value
-    return merged
-
-
-def build(kind: type[T], table: Mapping[str, Any], *, base: T | None = None, where: str = "") -> T:
-    """A frozen dataclass from a table: nested tables for nested dataclasses, what is left out from `base`."""
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(kind)
-    given: dict[str, Any] = {}
-    for key, value in table.items():
-        name = f"{where}.{key}" if where else key
-        if key not in fields:
-            raise unknown("setting", name, [f"{where}.{known}" if where else known for known in fields])
-        if dataclasses.is_dataclass(hints[key]):
-            if not isinstance(value, Mapping):
-                raise InputError(f"{name} is {value!r}; it is a table: write [{name}] with keys under it.")
-            inner = getattr(base, key) if base is not None else None
-            given[key] = build(hints[key], value, base=inner, where=name)  # type: ignore[type-var]
-        elif isinstance(value, Mapping):
-            raise InputError(f"{name} is a table; it takes one value: write {name} = value.")
-        else:
-            given[key] = read(value, hints[key], name)
-    return dataclasses.replace(base, **given) if base is not None else kind(**given)  # type: ignore[type-var]

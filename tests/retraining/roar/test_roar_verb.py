@@ -216,7 +216,7 @@ def test_plain_and_fixed_curves_cost_what_they_cost(tmp_path):
         ({"config": {"epoch": 3}}, "train.epoch"),
         ({"model": "bilstmm"}, "bilstmm"),
         ({"step": 20, "tokens": 3}, "Both --step 20 and --tokens 3"),
-        ({"workers": 0}, "workers is 0"),
+        ({"workers": 0}, "workers is 0; it must be at least 1"),
         ({"shard": "9/8"}, "--array=1-n"),
         ({"address": "auto"}, "--engine ray"),
     ],

@@ -17,6 +17,7 @@ import torch
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset, Encoded, Example
+from veridical.core.settings import build
 from veridical.data import load_data
 from veridical.model.accuracy import targets
 from veridical.model.classifier import Classifier
@@ -24,7 +25,7 @@ from veridical.model.load import create
 from veridical.model.names import from_record, recorded, same_record
 from veridical.retraining.options import Rounding
 from veridical.retraining.roar.settings import training, with_width
-from veridical.training.config import TrainConfig, build
+from veridical.training.config import TrainConfig
 
 SPLITS = ("train", "dev", "test")
 

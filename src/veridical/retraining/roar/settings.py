@@ -10,7 +10,8 @@ import re
 
 from veridical.core import store
 from veridical.core.records import Dataset
-from veridical.model.names import WIDTH, options
+from veridical.core.spec import read_place
+from veridical.model.names import WIDTH
 from veridical.training.config import TrainConfig, defaults
 
 
@@ -47,7 +48,7 @@ def training(model: str, data: Dataset) -> TrainConfig:
     """What a model is trained with unless told otherwise. The best epoch on dev is by AUROC for single texts, by
     accuracy for pairs, all of whose parameters are decayed."""
     usual = dataclasses.replace(defaults(model), threads=1)
-    if options(model)[0] != "bilstm":
+    if read_place(model).name != "bilstm":
         return usual
     row = settings(data)
     usual = dataclasses.replace(usual, epochs=row.epochs, batch=row.batch, patience=None, select="auroc")
@@ -56,9 +57,9 @@ def training(model: str, data: Dataset) -> TrainConfig:
 
 def with_width(model: str, data: Dataset) -> str:
     """The model with the paper's width written out, unless it says its own: `bilstm` on bAbI is `bilstm:hidden=32`."""
-    name, given = options(model)
-    width = settings(data).width if name == "bilstm" else WIDTH
-    return model if "hidden" in given or width == WIDTH else f"{model}:hidden={width}"
+    typed = read_place(model)
+    width = settings(data).width if typed.name == "bilstm" else WIDTH
+    return model if "hidden" in typed.options or width == WIDTH else f"{model}:hidden={width}"
 
 
 def _pairs(data: Dataset) -> bool:
