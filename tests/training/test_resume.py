@@ -40,6 +40,8 @@ KINDS: dict[str, dict[str, Any]] = {
         "explanation_guided:weight=0.01",
     },
 }
+# `make test` kills a plain training; the others are left to `make test-all`.
+MANY_KILLS = [pytest.param(kind, marks=() if kind == "plain" else pytest.mark.kill) for kind in KINDS]
 
 
 def run(model: str, folder: Path, kind: str = "plain") -> Run:
@@ -65,7 +67,7 @@ class Killed(BaseException):
     """Stands for SIGKILL where the test must live on."""
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MANY_KILLS)
 def test_killed_before_any_write_takes_effect(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Every rename in turn is the one that no longer happens; nothing is tidied up, as after kill -9."""
     model = small_model(tmp_path / "model")
@@ -102,7 +104,7 @@ def test_killed_before_any_write_takes_effect(kind: str, tmp_path: Path, monkeyp
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MANY_KILLS)
 def test_killed_at_random_moments(kind: str, tmp_path: Path):
     model = small_model(tmp_path / "model")
     command = [sys.executable, __file__, model, str(tmp_path), kind]

@@ -433,6 +433,7 @@ def test_rationales_travel_as_a_column(tmp_path: Path):
     assert 0 < np.mean(share[-11:]) < 0.7 * np.mean(share[:11])
 
 
+@pytest.mark.families
 def test_every_family_trains(tmp_path: Path):
     for family in ("roberta", "distilbert", "modernbert", "bilstm"):
         network, tokenizer = tiny(family, num_labels=2)

@@ -32,7 +32,7 @@ ASK = "roar --data planted:size=24 --model bilstm:hidden=8:embedding=8 --method 
 SET = "--no-leakage --set train.epochs=1 --workers 2 --out out"
 
 
-@pytest.mark.parametrize("way", ["file", "entry point"])
+@pytest.mark.parametrize("way", ["file", pytest.param("entry point", marks=pytest.mark.slow)])
 def test_a_method_outside_the_tree_works_in_workers(tmp_path: Path, way: str):
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     elsewhere.mkdir()
