@@ -28,7 +28,7 @@ from veridical.attribution import methods
 from veridical.core import store
 from veridical.explanations.explain import attributions
 from veridical.model.ask import batches_of
-from veridical.retraining.roar.experiment import SPLITS, Bench, bench
+from veridical.retraining.roar.experiment import SPLITS, Bench, read_bench
 from veridical.retraining.roar.point import SAVE_STEPS
 from veridical.retraining.roar.roar import PAPER
 from veridical.training.journal import CHECKPOINT, LOG
@@ -68,7 +68,7 @@ def run(given: argparse.Namespace, out: Path, workers: int) -> float:
 
 
 def bare_epoch(own: Bench) -> Callable[[], None]:
-    clf, config = own.clf, own.job.config
+    clf, config = own.clf, own.experiment.config
     lengths = [len(e.ids) for e in own.encoded["train"]]
     batches = []
     for rows in order(lengths, config.batch, seed=own.seed, epoch=1):
@@ -88,7 +88,7 @@ def bare_epoch(own: Bench) -> Callable[[], None]:
 
 def bare_look(own: Bench, split: str) -> Callable[[], None]:
     lengths = [len(e.ids) for e in own.encoded[split]]
-    passes = [_inputs(own, split, rows) for rows in batches_of(lengths, own.job.config.budget)]
+    passes = [_inputs(own, split, rows) for rows in batches_of(lengths, own.experiment.config.budget)]
 
     def look() -> None:
         own.clf.model.eval()
@@ -106,7 +106,7 @@ def _inputs(own: Bench, split: str, rows: list[int]) -> dict[str, torch.Tensor]:
 
 def bare_seconds(folder: Path) -> dict[str, float]:
     """Of an epoch, of scoring dev, of scoring test, and of every measure's explanation of all texts."""
-    own = bench(folder, 0)
+    own = read_bench(folder, 0)
     own.clf.model.load_state_dict(own.first)
     texts = [e for split in SPLITS for e in own.encoded[split]]
 

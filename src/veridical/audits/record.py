@@ -6,9 +6,8 @@ A table of the summary is a tuple of rows, and a row names its corpus. What is u
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -154,7 +153,7 @@ class TruthOrder:
 
 
 @dataclass(frozen=True)
-class AuditSummary:
+class AuditSummary(stored.OnceMapping):
     """Everything an audit found. The tables that come from scores are empty until `summarise` fills them."""
 
     SCHEMA: ClassVar[int] = 2
@@ -181,24 +180,6 @@ class AuditSummary:
     agreement: tuple[PairAgreement, ...] = ()
     sparsity: tuple[Concentration, ...] = ()
     truth: tuple[TruthOrder, ...] = ()  # empty where no truth is known
-
-    # Before 0.2 the summary was a mapping of plain values: asked like one, it still answers.
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in self.keys():
-            raise KeyError(name)
-        warnings.warn(
-            f"An audit's summary is a record now: write summary.{name}; summary[{name!r}] goes with version 0.3.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return store.plain(getattr(self, name))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.keys())
-
-    def keys(self) -> list[str]:
-        return [field.name for field in fields(self)]
 
 
 # -- the texts that are shown -------------------------------------------------------------------------------

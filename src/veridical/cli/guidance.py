@@ -24,10 +24,10 @@ def guidance(options: GuidanceOptions, as_json: Json = False) -> None:
     if as_json:
         print_json(result.summary)
         return
-    home = result.summary["corpora"][0]["name"]
+    home = result.summary.corpora[0].name
     typer.echo(f"\n{result.verdict}\n")
-    for verdict in result.summary["verdicts"]:
-        if verdict["corpus"] == home:
-            typer.echo(f"{verdict['condition']} ({verdict['outcome']}): {verdict['sentence']}")
-            typer.echo("".join(f"  {line}\n" for line in verdict["details"]))
+    for verdict in result.summary.verdicts:
+        if verdict.corpus == home:
+            typer.echo(f"{verdict.condition} ({verdict.outcome}): {verdict.sentence}")
+            typer.echo("".join(f"  {line}\n" for line in verdict.details))
     typer.echo(str(result.page))

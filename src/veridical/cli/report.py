@@ -29,14 +29,13 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
     from veridical.audits.record import read_examples, read_summary
     from veridical.core import store
     from veridical.retraining.roar.page import audit_section
+    from veridical.retraining.roar.record import read_copy, write_copy
 
     place = Path(folder)
     if roar is not None:
-        parts = {name: store.read_json(Path(roar) / f"{name}.json") for name in ("summary", "time")}
-        store.write_json(place / "roar.json", parts)
+        write_copy(place / "roar.json", Path(roar))
     if (place / "roar.json").exists():
-        parts = store.read_json(place / "roar.json")
-        store.write_text(place / RETRAINING, audit_section(parts["summary"], parts["time"]))
+        store.write_text(place / RETRAINING, audit_section(*read_copy(place / "roar.json")))
     store.write_text(place / "report.html", audit_page(read_summary(place), read_examples(place), retraining_of(place)))
     typer.echo(str(place / "report.html"))
 

@@ -42,7 +42,7 @@ def print_cost(cost: Estimate) -> None:
 
     cells = [["", "trainings", "explanations", "of one core"]]
     for row in cost.rows:
-        cells.append([row["measure"], str(row["trainings"]), str(row["explanations"]), spell(row["seconds"])])
+        cells.append([row.measure, str(row.trainings), str(row.explanations), spell(row.seconds)])
     cells.append(["together", str(cost.trainings), str(cost.explanations), spell(cost.seconds)])
     typer.echo(to_text(cells, right=(1, 2, 3)))
 
@@ -51,13 +51,13 @@ def print_roar(result: Roar) -> None:
     """The answer, the areas and where the page lies."""
     from veridical.core.tables import to_text
 
-    tell(f"\n{result.summary['answer']}\n")
-    what = f"{result.summary['areas'][0]['what']}, %"  # a mean gap is in points of the score: also of a hundred
+    tell(f"\n{result.summary.answer}\n")
+    what = f"{result.summary.areas[0].what}, %"  # a mean gap is in points of the score: also of a hundred
     cells = [["measure", what, "95%", "seeds", "verdict"]]
-    for row in result.summary["areas"]:
-        name = row["measure"] if row["recursive"] else f"{row['measure']}, not recursive"
-        mean = "" if row["mean"] is None else f"{100 * row['mean']:.1f}"
-        interval = "" if row["low"] is None else f"{100 * row['low']:.1f} to {100 * row['high']:.1f}"
-        cells.append([name, mean, interval, str(row["n"]), row["verdict"]])
+    for area in result.summary.areas:
+        name = area.measure if area.recursive else f"{area.measure}, not recursive"
+        mean = "" if area.mean is None else f"{100 * area.mean:.1f}"
+        interval = "" if area.low is None or area.high is None else f"{100 * area.low:.1f} to {100 * area.high:.1f}"
+        cells.append([name, mean, interval, str(area.n), area.verdict])
     typer.echo(to_text(cells, right=(1, 3)))
     typer.echo(f"\nreport {result.page}")

@@ -7,7 +7,9 @@ says in `older` how a mapping of the schema before becomes one of today; what ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -28,6 +30,26 @@ class Stored(Protocol):
 
 
 T = TypeVar("T", bound=Stored)
+
+
+class OnceMapping:
+    """For a record that was a mapping of plain values before 0.2: asked like one, it still answers, for a release."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.keys():
+            raise KeyError(name)
+        warnings.warn(
+            f"{type(self).__name__} is a record now: write summary.{name}; summary[{name!r}] goes with version 0.3.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return store.plain(getattr(self, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        return [field.name for field in dataclasses.fields(self)]  # type: ignore[arg-type]
 
 
 def write(path: str | Path, record: Stored) -> None:

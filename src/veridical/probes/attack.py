@@ -52,26 +52,26 @@ class Attack:
     entities: str
 
     def count(self, outcome: Outcome) -> int:
-        return sum(one.outcome == outcome for one in self.results)
+        return sum(attacked.outcome == outcome for attacked in self.results)
 
     @property
     def summary(self) -> dict[str, float | int | None]:
         """The lines of the paper's table. Perturbed words: of successes; queries: of texts that were attacked."""
-        won = [one for one in self.results if one.outcome == "success"]
-        tried = [one for one in self.results if one.outcome != "skipped"]
+        won = [text for text in self.results if text.outcome == "success"]
+        tried = [text for text in self.results if text.outcome != "skipped"]
         n = len(self.results)
         return {
             "texts": n,
             "successes": len(won),
             "failed": len(tried) - len(won),
             "skipped": n - len(tried),
-            "nothing_to_change": sum(not one.places for one in tried),
+            "nothing_to_change": sum(not text.places for text in tried),
             "accuracy": 100 * len(tried) / n,
             "accuracy_under_attack": 100 * (len(tried) - len(won)) / n,
             "success_rate": 100 * len(won) / len(tried) if tried else None,
-            "perturbed_words": mean(100 * one.perturbed / one.words for one in won),
-            "words": mean(one.words for one in self.results),
-            "queries": mean(one.queries for one in tried),
+            "perturbed_words": mean(100 * text.perturbed / text.words for text in won),
+            "words": mean(text.words for text in self.results),
+            "queries": mean(text.queries for text in tried),
         }
 
 
@@ -99,16 +99,16 @@ def attack(clf: Classifier, examples: Sequence[Example], options: AttackOptions)
             )
             for example in part
         ]
-        results += [replace(found, queries=queries) for found, queries in ask(clf, askers, budget=options.budget)]
+        results += [replace(attacked, queries=queries) for attacked, queries in ask(clf, askers, budget=options.budget)]
         if options.tick is not None:
             options.tick(len(part))
     return Attack(clf.name, tuple(results), found_by)
 
 
-def _greedy(clf: Classifier, example: Example, found: list[Place]) -> Asker[Attacked]:
+def _greedy(clf: Classifier, example: Example, places: list[Place]) -> Asker[Attacked]:
     gold = example.label
     assert isinstance(gold, int)
-    words, edits, still = words_of(example.text), [], found
+    words, edits, still = words_of(example.text), [], places
     (whole,) = (yield _questions(clf, example, [example.text])).probabilities
     outcome: Outcome = "failed" if whole.argmax() == gold else "skipped"
     probability = float(whole[gold])
@@ -132,7 +132,7 @@ def _greedy(clf: Classifier, example: Example, found: list[Place]) -> Asker[Atta
         edits=tuple((place.change, example.text[slice(*place.spans[0])], new) for place, new in edits),
         words=len(words),
         perturbed=len(touched),
-        places=len(found),
+        places=len(places),
         probability=float(whole[gold]),
         probability_after=probability,
         queries=0,  # the scheduler counts them
@@ -184,14 +184,14 @@ LINES = {
 def to_text(attacks: Mapping[str, Attack]) -> str:
     """The paper's table: a line per figure, a column per model."""
     rows = [["", *attacks]]
-    rows += [[line, *(_shown(one.summary[name]) for one in attacks.values())] for name, line in LINES.items()]
-    (by,) = {one.entities for one in attacks.values()}
+    rows += [[line, *(_shown(held.summary[name]) for held in attacks.values())] for name, line in LINES.items()]
+    (by,) = {held.entities for held in attacks.values()}
     return f"{tables.to_text(rows, right=range(1, len(rows[0])))}\n\nNames and locations: {by}.\n"
 
 
 def to_csv(attacks: Mapping[str, Attack]) -> str:
     """A line per model."""
-    return tables.to_csv({"model": name, **one.summary, "entities": one.entities} for name, one in attacks.items())
+    return tables.to_csv({"model": name, **held.summary, "entities": held.entities} for name, held in attacks.items())
 
 
 def to_rows(attacks: Mapping[str, Attack]) -> list[dict[str, Any]]:
@@ -199,17 +199,17 @@ def to_rows(attacks: Mapping[str, Attack]) -> list[dict[str, Any]]:
     return [
         {
             "model": name,
-            "id": one.example.id,
-            "outcome": one.outcome,
-            "before": one.example.text,
-            "after": one.text,
-            "edits": [list(edit) for edit in one.edits],
-            "probability": one.probability,
-            "probability_after": one.probability_after,
-            "queries": one.queries,
+            "id": text.example.id,
+            "outcome": text.outcome,
+            "before": text.example.text,
+            "after": text.text,
+            "edits": [list(edit) for edit in text.edits],
+            "probability": text.probability,
+            "probability_after": text.probability_after,
+            "queries": text.queries,
         }
-        for name, found in attacks.items()
-        for one in found.results
+        for name, held in attacks.items()
+        for text in held.results
     ]
 
 

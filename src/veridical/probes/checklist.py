@@ -43,16 +43,16 @@ def places(
     text: str, changes: Sequence[Change], finder: Finder, *, alternatives: int, random: np.random.Generator
 ) -> list[Place]:
     """Every place that one of the changes finds, with at most so many alternatives each."""
-    found: list[Place] = []
+    known: list[Place] = []
     if "contract" in changes:
-        found += _rewordings(text, "contract", _LONG)
+        known += _rewordings(text, "contract", _LONG)
     if "extend" in changes:
-        found += _rewordings(text, "extend", _SHORT)
+        known += _rewordings(text, "extend", _SHORT)
     if "number" in changes:
-        found += _numbers(text, alternatives, random)
+        known += _numbers(text, alternatives, random)
     if "name" in changes or "location" in changes:
-        found += [place for place in _entities(text, finder, alternatives, random) if place.change in changes]
-    return found
+        known += [place for place in _entities(text, finder, alternatives, random) if place.change in changes]
+    return known
 
 
 def rewrite(text: str, edits: Iterable[tuple[Place, str]]) -> str:
@@ -231,7 +231,7 @@ def _others(change: Change, old: str, count: int, random: np.random.Generator) -
     first = _pick([x for x in FIRST if x != old], count, random)
     if " " not in old:
         return first
-    return [f"{one} {other}" for one, other in zip(first, _pick(LAST, count, random), strict=True)]
+    return [f"{name} {last}" for name, last in zip(first, _pick(LAST, count, random), strict=True)]
 
 
 def _pick(among: Sequence, count: int, random: np.random.Generator) -> list:

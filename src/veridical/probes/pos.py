@@ -75,7 +75,7 @@ def pos(options: PosOptions) -> PartsOfSpeech:
     tagger = spacy_tagger(options.tagger) if isinstance(options.tagger, str) else options.tagger
     tagged = tagger([e.text for e in examples])
     runs = {name: list(held) if isinstance(held, (list, tuple)) else [held] for name, held in models.items()}
-    found: list[list[np.ndarray | None]] = []  # per model and text the importance of each token
+    importances: list[list[np.ndarray | None]] = []  # per model and text the importance of each token
     with Report("Explaining", len(examples) * sum(map(len, runs.values())), progress=options.progress) as report:
         for sources in runs.values():
             seeds = []
@@ -84,20 +84,22 @@ def pos(options: PosOptions) -> PartsOfSpeech:
                 encoded = clf.encode(examples)
                 warn_of_cuts(clf, encoded)
                 explained = attributions(clf, encoded, choice, tick=lambda count: report.advance(steps=count))
-                seeds.append([importance(one, tags, signed) for one, tags in zip(explained, tagged, strict=True)])
-            found.append([_over_seeds(same) for same in zip(*seeds, strict=True)])
+                seeds.append([importance(a, tags, signed) for a, tags in zip(explained, tagged, strict=True)])
+            importances.append([_over_seeds(same) for same in zip(*seeds, strict=True)])
     heard = [
-        (tags, [own for own in same if own is not None])
-        for tags, *same in zip(tagged, *found, strict=True)
-        if all(own is not None for own in same)
+        (tags, [values for values in same if values is not None])
+        for tags, *same in zip(tagged, *importances, strict=True)
+        if all(values is not None for values in same)
     ]
     rows = _rows(heard, seed)
-    made = PartsOfSpeech(tuple(runs), choice.label, dataset.name, len(heard), len(examples) - len(heard), signed, rows)
+    result = PartsOfSpeech(
+        tuple(runs), choice.label, dataset.name, len(heard), len(examples) - len(heard), signed, rows
+    )
     if out is not None:
-        store.write_json(Path(out) / "pos.json", made)
-        store.write_text(Path(out) / "pos.csv", to_csv(made))
-        store.write_text(Path(out) / "pos.svg", chart(made))
-    return made
+        store.write_json(Path(out) / "pos.json", result)
+        store.write_text(Path(out) / "pos.csv", to_csv(result))
+        store.write_text(Path(out) / "pos.svg", chart(result))
+    return result
 
 
 # -- tags ---------------------------------------------------------------------------------------------------
@@ -121,13 +123,13 @@ def spacy_tagger(name: str = PIPELINE) -> Tagger:
         ) from missing
 
     def tag(texts: Sequence[str]) -> list[Tagged]:
-        found: list[Tagged] = [
+        tagged: list[Tagged] = [
             [((token.idx, token.idx + len(token)), token.pos_) for token in document if not token.is_space]
             for document in pipeline.pipe(texts)
         ]
-        if any(not tag for tokens in found for _, tag in tokens):
+        if any(not tag for tokens in tagged for _, tag in tokens):
             raise InputError(f"The spaCy pipeline {name!r} gives no parts of speech; name one with a tagger.")
-        return found
+        return tagged
 
     return tag
 
@@ -135,13 +137,12 @@ def spacy_tagger(name: str = PIPELINE) -> Tagger:
 # -- importance ---------------------------------------------------------------------------------------------
 
 
-def importance(one: Attribution, tokens: Tagged, signed: bool = False) -> np.ndarray | None:
+def importance(attribution: Attribution, tokens: Tagged, signed: bool = False) -> np.ndarray | None:
     """The importance of the tagger's tokens: NaN for one the model did not read, none if all scores are 0. [tokens]"""
-    owners = [
-        owner_of(span, tokens) if free else None for span, free in zip(one.encoded.spans, one.encoded.free, strict=True)
-    ]
+    encoded = attribution.encoded
+    owners = [owner_of(span, tokens) if free else None for span, free in zip(encoded.spans, encoded.free, strict=True)]
     sums = np.full(len(tokens), np.nan)
-    for owner, score in zip(owners, one.scores, strict=True):
+    for owner, score in zip(owners, attribution.scores, strict=True):
         if owner is not None:
             sums[owner] = np.nan_to_num(sums[owner]) + float(score)
     total = np.nansum(np.abs(sums))
@@ -158,7 +159,7 @@ def owner_of(span: Span, tokens: Tagged) -> int | None:
 
 
 def _over_seeds(same: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    known = [one for one in same if one is not None]
+    known = [values for values in same if values is not None]
     return np.mean(known, axis=0) if len(known) == len(same) else None
 
 
@@ -167,8 +168,8 @@ def _rows(heard: Sequence[tuple[Tagged, Sequence[np.ndarray]]], seed: int) -> tu
     rows = []
     for tag in sorted({tag for tokens, _ in heard for _, tag in tokens}):
         sums, counts = [], []  # of the texts that have the tag: [texts, models], [texts]
-        for tokens, found in heard:
-            values = np.array([[v for v, (_, t) in zip(own, tokens, strict=True) if t == tag] for own in found])
+        for tokens, models in heard:
+            values = np.array([[v for v, (_, t) in zip(model, tokens, strict=True) if t == tag] for model in models])
             read = ~np.isnan(values).any(0)
             if read.any():
                 sums.append(values[:, read].sum(1))
@@ -193,30 +194,30 @@ def _row(tag: str, sums: np.ndarray, counts: np.ndarray, seed: int) -> TagRow:
 # -- as a table and a plot ----------------------------------------------------------------------------------
 
 
-def to_rows(found: PartsOfSpeech) -> list[dict[str, Any]]:
+def to_rows(result: PartsOfSpeech) -> list[dict[str, Any]]:
     return [
         {
             "tag": row.tag,
             "tokens": row.tokens,
             "texts": row.texts,
-            **dict(zip(found.models, row.means, strict=True)),
-            **({"difference": row.difference, "low": row.low, "high": row.high} if len(found.models) > 1 else {}),
+            **dict(zip(result.models, row.means, strict=True)),
+            **({"difference": row.difference, "low": row.low, "high": row.high} if len(result.models) > 1 else {}),
         }
-        for row in found.rows
+        for row in result.rows
     ]
 
 
-def to_csv(found: PartsOfSpeech) -> str:
-    return tables.to_csv(to_rows(found), ["tag"])
+def to_csv(result: PartsOfSpeech) -> str:
+    return tables.to_csv(to_rows(result), ["tag"])
 
 
-def to_text(found: PartsOfSpeech) -> str:
+def to_text(result: PartsOfSpeech) -> str:
     """Aligned columns."""
-    return tables.to_text(tables.to_cells(to_rows(found)))
+    return tables.to_text(tables.to_cells(to_rows(result)))
 
 
-def chart(found: PartsOfSpeech) -> str:
+def chart(result: PartsOfSpeech) -> str:
     """An SVG file: a line per part of speech, a mark per model."""
-    unit = "importance, 1 is an average token" + (", below 0 speaks against" if found.signed else "")
-    title = f"{found.method} by part of speech, {found.texts} texts of {found.data}"
-    return pos_chart([(row.tag, row.means) for row in found.rows], found.models, title, unit)
+    unit = "importance, 1 is an average token" + (", below 0 speaks against" if result.signed else "")
+    title = f"{result.method} by part of speech, {result.texts} texts of {result.data}"
+    return pos_chart([(row.tag, row.means) for row in result.rows], result.models, title, unit)

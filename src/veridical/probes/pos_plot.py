@@ -35,8 +35,8 @@ def pos_chart(rows: Sequence[tuple[str, Sequence[float]]], models: Sequence[str]
         )
     for line, (tag, means) in enumerate(rows):
         y = TOP + ROW * line + ROW / 2 - 4
-        said = ", ".join(f"{model} {mean:.3f}" for model, mean in zip(models, means, strict=True))
-        parts.append(f"<g><title>{escape(tag)}: {escape(said)}</title>")
+        words = ", ".join(f"{model} {mean:.3f}" for model, mean in zip(models, means, strict=True))
+        parts.append(f"<g><title>{escape(tag)}: {escape(words)}</title>")
         parts.append(f'<text x="{left - 8}" y="{y + 4}" text-anchor="end">{escape(tag)}</text>')
         parts.append(f'<line class="span" x1="{x(min(means))}" x2="{x(max(means))}" y1="{y}" y2="{y}"/>')
         parts += [_mark(place, x(mean), y) for place, mean in enumerate(means)]

@@ -9,7 +9,7 @@ as well, unless they were trained with one data seed (`train.data_seed`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -31,7 +31,7 @@ from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
-from veridical.model.target import read_target
+from veridical.model.target import Which, read_target
 from veridical.probes.options import RobustnessOptions
 
 UNTRAINED = "untrained"
@@ -68,12 +68,12 @@ class Robustness:
 
     def matrix(self, method: str) -> np.ndarray:
         """Mean overlaps, NaN where undefined. [models, models]"""
-        found = np.eye(len(self.models))
-        for one in self.overlaps:
-            if one.method == method:
-                i, j = self.models.index(one.a), self.models.index(one.b)
-                found[i, j] = found[j, i] = np.nan if one.mean is None else one.mean
-        return found
+        means = np.eye(len(self.models))
+        for pair in self.overlaps:
+            if pair.method == method:
+                i, j = self.models.index(pair.a), self.models.index(pair.b)
+                means[i, j] = means[j, i] = np.nan if pair.mean is None else pair.mean
+        return means
 
 
 @takes(RobustnessOptions)
@@ -85,57 +85,76 @@ def robustness(
     The paper's untrained model is what training started from, with a new head: `minilm`, for instance.
     """
     chosen = methods.choose_all(options.method)
-    target, share = options.target, options.share
     _check(models, examples)
     names = _names(models)
     first = _loaded(models[0])
-    which = read_target(target, first.labels)
+    which = read_target(options.target, first.labels)
     blank, about = _untrained(models[0], first, options.untrained, options.seed)
-    found: dict[tuple[str, str], list[Explained]] = {}  # method, model -> an explanation per text
-
-    def explain(name: str, clf: Classifier) -> None:
+    by_model = {names[0]: _explained(first, examples, chosen, which, options)}
+    for name, model in zip(names[1:], models[1:], strict=True):
+        clf = _loaded(model)
         if clf.labels != first.labels:
             raise InputError(
                 f"{name} has the classes {', '.join(clf.labels)}, {names[0]} has {', '.join(first.labels)}; compare "
                 "models of the same task."
             )
-        encoded = clf.encode(examples)
-        warn_of_cuts(clf, encoded)
-        for choice in chosen:
-            made = attributions(clf, encoded, choice, which, budget=options.budget, tick=options.tick)
-            found[choice.label, name] = [
-                replace(explained(clf, a.encoded, a.target, a.probabilities, a.probabilities), scores=a.scores)
-                for a in made
-            ]
-
-    explain(names[0], first)
-    for name, model in zip(names[1:], models[1:], strict=True):
-        explain(name, _loaded(model))
+        by_model[name] = _explained(clf, examples, chosen, which, options)
     if blank is not None:
-        explain(UNTRAINED, blank)
-        names = (*names, UNTRAINED)
-    pairs = list(combinations(names, 2))
+        by_model[UNTRAINED] = _explained(blank, examples, chosen, which, options)
     overlaps, tests = [], []
     for choice in chosen:
-        values = np.array(
+        of_method = {name: by_method[choice.label] for name, by_method in by_model.items()}
+        pairs, means = _compared(choice, of_method, options)
+        overlaps += pairs
+        tests += means
+    differ, share = what_differs(models), options.share
+    return Robustness(
+        tuple(by_model), tuple(overlaps), tuple(tests), about, differ, share, len(examples), str(options.target)
+    )
+
+
+def _explained(
+    clf: Classifier,
+    examples: Sequence[Example],
+    chosen: Sequence[Choice[Method]],
+    which: Which,
+    options: RobustnessOptions,
+) -> dict[str, list[Explained]]:
+    """By method, an explanation per text."""
+    encoded = clf.encode(examples)
+    warn_of_cuts(clf, encoded)
+    return {
+        choice.label: [
+            replace(explained(clf, a.encoded, a.target, a.probabilities, a.probabilities), scores=a.scores)
+            for a in attributions(clf, encoded, choice, which, budget=options.budget, tick=options.tick)
+        ]
+        for choice in chosen
+    }
+
+
+def _compared(
+    choice: Choice[Method], by_model: Mapping[str, Sequence[Explained]], options: RobustnessOptions
+) -> tuple[list[Overlap], list[Overlap]]:
+    """The overlap of every pair of models by one method, and the mean over the pairs of each test."""
+    pairs = list(combinations(by_model, 2))
+    values = np.array(
+        [
             [
-                [
-                    jaccard(a, b, share=share, level=options.level, abs=options.abs).value
-                    for a, b in zip(found[choice.label, one], found[choice.label, other], strict=True)
-                ]
-                for one, other in pairs
-            ],
-            dtype=np.float64,
-        )  # [pairs, texts]; None becomes NaN
-        overlaps += [_overlap(choice, a, b, row) for (a, b), row in zip(pairs, values, strict=True)]
-        for title, rows in (
-            (ALL_TRAINED, [UNTRAINED not in pair for pair in pairs]),
-            (ALL_UNTRAINED, [UNTRAINED in pair for pair in pairs]),
-        ):
-            if any(rows):
-                tests.append(_overlap(choice, title, "", values[rows].mean(0)))
-    differ = what_differs(models)
-    return Robustness(names, tuple(overlaps), tuple(tests), about, differ, share, len(examples), str(target))
+                jaccard(x, y, share=options.share, level=options.level, abs=options.abs).value
+                for x, y in zip(by_model[a], by_model[b], strict=True)
+            ]
+            for a, b in pairs
+        ],
+        dtype=np.float64,
+    )  # [pairs, texts]; None becomes NaN
+    tests = (
+        (ALL_TRAINED, [UNTRAINED not in pair for pair in pairs]),
+        (ALL_UNTRAINED, [UNTRAINED in pair for pair in pairs]),
+    )
+    return (
+        [_overlap(choice, a, b, row) for (a, b), row in zip(pairs, values, strict=True)],
+        [_overlap(choice, title, "", values[rows].mean(0)) for title, rows in tests if any(rows)],
+    )
 
 
 def _overlap(choice: Choice[Method], a: str, b: str, values: np.ndarray) -> Overlap:
@@ -250,27 +269,30 @@ def _check(models: Sequence[Any], examples: Sequence[Example]) -> None:
 # -- tables -------------------------------------------------------------------------------------------------
 
 
-def to_text(found: Robustness) -> str:
+def to_text(result: Robustness) -> str:
     """A matrix per method, the tests under it."""
     lines = []
-    for method in dict.fromkeys(one.method for one in found.overlaps):
-        own = {frozenset((o.a, o.b)): o for o in found.overlaps if o.method == method}
-        lines.append(f"{method}: Jaccard@{100 * found.share:g}% of {found.texts} texts, {found.target} class explained")
-        rows = [["", *found.models]]
-        for a in found.models:
-            rows.append([a, *("1" if a == b else _shown(own[frozenset((a, b))]) for b in found.models)])
+    for method in dict.fromkeys(pair.method for pair in result.overlaps):
+        pairs = {frozenset((pair.a, pair.b)): pair for pair in result.overlaps if pair.method == method}
+        lines.append(
+            f"{method}: Jaccard@{100 * result.share:g}% of {result.texts} texts, {result.target} class explained"
+        )
+        rows = [["", *result.models]]
+        for a in result.models:
+            rows.append([a, *("1" if a == b else _shown(pairs[frozenset((a, b))]) for b in result.models)])
         lines.append(tables.to_text(rows, right=(), indent="  "))
-        lines += [f"  {one.a}: {_shown(one)}" for one in found.tests if one.method == method]
+        lines += [f"  {test.a}: {_shown(test)}" for test in result.tests if test.method == method]
         lines.append("")
-    return "\n".join([*lines, found.compared, found.untrained]) + "\n"
+    return "\n".join([*lines, result.compared, result.untrained]) + "\n"
 
 
-def _shown(one: Overlap) -> str:
-    if one.mean is None:
+def _shown(overlap: Overlap) -> str:
+    mean, low, high = overlap.mean, overlap.low, overlap.high
+    if mean is None:
         return "undefined"
-    return f"{one.mean:.2f}" if one.low is None else f"{one.mean:.2f} ({one.low:.2f} to {one.high:.2f})"
+    return f"{mean:.2f}" if low is None else f"{mean:.2f} ({low:.2f} to {high:.2f})"
 
 
-def to_csv(found: Robustness) -> str:
+def to_csv(result: Robustness) -> str:
     """A line per method and pair, then the tests, whose second model is empty."""
-    return tables.to_csv((*found.overlaps, *found.tests), Overlap.__slots__)
+    return tables.to_csv((*result.overlaps, *result.tests), Overlap.__slots__)

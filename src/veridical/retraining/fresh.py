@@ -54,7 +54,7 @@ from veridical.training.train import train
 HOME = "test"  # the split that stands for the data itself; other corpora are splits under their own names
 
 
-# -- the job ------------------------------------------------------------------------------------------------
+# -- the experiment ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Fresh:
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Experiment:
     folder: Path
     data: Dataset  # train, dev, test, and a split per corpus out of domain
     model: str
@@ -119,7 +119,7 @@ def fresh(options: FreshOptions) -> Fresh:
         which = read_target(target, dataset.labels)
         for examples in dataset.splits.values():  # a text without the class that is to be explained is told of now
             classes_of(which, examples, dataset.labels)
-    job = _Job(
+    experiment = _Experiment(
         folder=Path(options.out),
         data=dataset,
         model=options.model,
@@ -131,26 +131,26 @@ def fresh(options: FreshOptions) -> Fresh:
         rationale_config=rationale_config,
         progress=progress,
     )
-    supports = _supports(job, options.objective, support, _seeds(options.seeds))
-    _claim(job, limit)
+    supports = _supports(experiment, options.objective, support, _seeds(options.seeds))
+    _claim(experiment, limit)
     values: dict[Key, dict[int, float | None]] = {}
     cut: dict[str, int] = {}
     log = Report("FRESH", len(supports), progress=progress)
-    for number, one in enumerate(supports, 1):
-        log.say(f"{number} of {len(supports)}: {one.objective}, seed {one.seed}")
-        for method, scores in _work(job, one, cut, log):
-            for split, found in scores.items():
-                corpus = job.data.name if split == HOME else split
-                values.setdefault((corpus, method, one.objective), {})[one.seed] = found
-    table = tabulate(values, _notes(job, cut, dropped))
-    return _write(job, table, limit, {"cut": cut, "dropped": dropped})
+    for number, each in enumerate(supports, 1):
+        log.say(f"{number} of {len(supports)}: {each.objective}, seed {each.seed}")
+        for method, scores in _work(experiment, each, cut, log):
+            for split, value in scores.items():
+                corpus = experiment.data.name if split == HOME else split
+                values.setdefault((corpus, method, each.objective), {})[each.seed] = value
+    table = tabulate(values, _notes(experiment, cut, dropped))
+    return _write(experiment, table, limit, {"cut": cut, "dropped": dropped})
 
 
 def _seeds(given: int | Sequence[int]) -> list[int]:
-    found = list(range(given)) if isinstance(given, int) else list(dict.fromkeys(given))
-    if not found:
+    seeds = list(range(given)) if isinstance(given, int) else list(dict.fromkeys(given))
+    if not seeds:
         raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
-    return found
+    return seeds
 
 
 def _with_random(chosen: Sequence[Choice[Method]]) -> tuple[Choice[Method], ...]:
@@ -172,8 +172,8 @@ def _gather(data: str | Dataset, ood: Sequence[str | Dataset], limit: int | None
             raise InputError(f"{home.name} has no {needed} split (has {', '.join(home.splits)}); use other data.")
     splits = {name: some(examples) for name, examples in home.splits.items()}
     seen, dropped = {normalised(e.text) for e in splits["train"]}, {}
-    for one in ood:
-        other = load_data(one) if isinstance(one, str) else one
+    for source in ood:
+        other = load_data(source) if isinstance(source, str) else source
         if other.name == home.name or other.name in splits:
             raise InputError(f"The corpus {other.name!r} is named twice; name each once.")
         if not other.splits.get(HOME):
@@ -191,48 +191,48 @@ def _gather(data: str | Dataset, ood: Sequence[str | Dataset], limit: int | None
 
 
 def _supports(
-    job: _Job, objective: str | Sequence[str], support: Any | Sequence[Any], seeds: Sequence[int]
+    experiment: _Experiment, objective: str | Sequence[str], support: Any | Sequence[Any], seeds: Sequence[int]
 ) -> list[_Support]:
     """A support model per objective and seed, or those given: runs of ours with the seed they were trained with."""
-    found: list[_Support] = []
-    for one in [support] if isinstance(support, (str, Path, Classifier)) else support:
-        clf = one if isinstance(one, Classifier) else load(str(one))
-        name, own = clf.name, seeds
-        spec = Path(str(one)) / "spec.json"
+    supports: list[_Support] = []
+    for given in [support] if isinstance(support, (str, Path, Classifier)) else support:
+        clf = given if isinstance(given, Classifier) else load(str(given))
+        name, trained_with = clf.name, seeds
+        spec = Path(str(given)) / "spec.json"
         if spec.exists() and (about := store.read_json(spec)).get("objective"):
-            name, own = about["objective"], [about["seed"]]
-        place = job.folder / f"{store.slug(name)}-{clf.fingerprint()[:8]}"
-        found += [_Support(name, seed, clf, place / f"seed{seed}") for seed in own]
-    if not found:
+            name, trained_with = about["objective"], [about["seed"]]
+        place = experiment.folder / f"{store.slug(name)}-{clf.fingerprint()[:8]}"
+        supports += [_Support(name, seed, clf, place / f"seed{seed}") for seed in trained_with]
+    if not supports:
         for spec in [objective] if isinstance(objective, str) else objective:
             name = objective_label(read_objective(spec))
-            place = job.folder / f"{store.slug(name)}-{store.stable_hash(name)}"
-            found += [_Support(name, seed, None, place / f"seed{seed}") for seed in seeds]
-    for a, b in combinations(found, 2):
+            place = experiment.folder / f"{store.slug(name)}-{store.stable_hash(name)}"
+            supports += [_Support(name, seed, None, place / f"seed{seed}") for seed in seeds]
+    for a, b in combinations(supports, 2):
         if (a.objective, a.seed) == (b.objective, b.seed):
             raise InputError(f"{a.objective} with seed {a.seed} is named twice; name each once.")
-    return found
+    return supports
 
 
-def _claim(job: _Job, limit: int | None) -> None:
-    spec = {"fresh": _settings(job, limit)}
-    store.claim(job.folder, spec)
-    store.clean(job.folder)
-    store.write_json(job.folder / "spec.json", spec)
-    store.write_json(job.folder / "stamp.json", store.stamp(threads=torch.get_num_threads()))
+def _claim(experiment: _Experiment, limit: int | None) -> None:
+    spec = {"fresh": _settings(experiment, limit)}
+    store.claim(experiment.folder, spec)
+    store.clean(experiment.folder)
+    store.write_json(experiment.folder / "spec.json", spec)
+    store.write_json(experiment.folder / "stamp.json", store.stamp(threads=torch.get_num_threads()))
 
 
-def _settings(job: _Job, limit: int | None) -> dict[str, Any]:
+def _settings(experiment: _Experiment, limit: int | None) -> dict[str, Any]:
     return {
-        "data": job.data.name,
-        "texts": {split: store.stable_hash(examples) for split, examples in job.data.splits.items()},
+        "data": experiment.data.name,
+        "texts": {split: store.stable_hash(examples) for split, examples in experiment.data.splits.items()},
         "limit": limit,
-        "model": job.model,
-        "ratio": job.ratio,
-        "extractor": job.extractor,
-        "target": job.target,
-        "train": job.config,
-        "rationale": job.rationale_config,
+        "model": experiment.model,
+        "ratio": experiment.ratio,
+        "extractor": experiment.extractor,
+        "target": experiment.target,
+        "train": experiment.config,
+        "rationale": experiment.rationale_config,
     }
 
 
@@ -241,104 +241,117 @@ def _settings(job: _Job, limit: int | None) -> dict[str, Any]:
 F1s = Mapping[str, float | None]  # by split: the test split and the other corpora
 
 
-def _work(job: _Job, support: _Support, cut: dict[str, int], log: Report) -> Iterator[tuple[str, F1s]]:
+def _work(experiment: _Experiment, support: _Support, cut: dict[str, int], log: Report) -> Iterator[tuple[str, F1s]]:
     """Each method's name with its macro-F1 on every corpus, full text first."""
-    scored = [split for split in job.data.splits if split not in ("train", "dev")]
+    scored = [split for split in experiment.data.splits if split not in ("train", "dev")]
     if support.given is None:
-        same: dict[str, Any] = {"objective": support.objective, "config": job.config, "progress": job.progress}
-        run = train(job.data, job.model, seed=support.seed, out=support.place / "support", **same)
+        same: dict[str, Any] = {
+            "objective": support.objective,
+            "config": experiment.config,
+            "progress": experiment.progress,
+        }
+        run = train(experiment.data, experiment.model, seed=support.seed, out=support.place / "support", **same)
         yield FULL, {split: run.scores.get(split, {}).get(F1) for split in scored}
     else:
-        yield FULL, _predicted(job, support, scored)
-    places = {choice.label: _place(job, support, choice) for choice in job.methods}
+        yield FULL, _predicted(experiment, support, scored)
+    places = {choice.label: _place(experiment, support, choice) for choice in experiment.methods}
     # All rationales first: a method that does not work on this model says so before anything is trained on them.
-    missing = [choice for choice in job.methods if not (places[choice.label] / "rationales.parquet").exists()]
+    missing = [choice for choice in experiment.methods if not (places[choice.label] / "rationales.parquet").exists()]
     if missing:
         clf = support.given or load(support.place / "support")
-        total = len(missing) * sum(map(len, job.data.splits.values()))
-        with Report(f"explaining {support.objective}, seed {support.seed}", total, progress=job.progress) as report:
+        total = len(missing) * sum(map(len, experiment.data.splits.values()))
+        with Report(
+            f"explaining {support.objective}, seed {support.seed}", total, progress=experiment.progress
+        ) as report:
             for choice in missing:
-                _select(job, support, clf, choice, places[choice.label], report)
-    for choice in job.methods:
+                _select(experiment, support, clf, choice, places[choice.label], report)
+    for choice in experiment.methods:
         log.say(f"rationales by {choice.label}, {support.objective}, seed {support.seed}")
-        rationales = _read(job, places[choice.label], cut)
+        rationales = _read(experiment, places[choice.label], cut)
         place = places[choice.label] / "classifier"
         run = train(
-            rationales, job.model, seed=support.seed, config=job.rationale_config, out=place, progress=job.progress
+            rationales,
+            experiment.model,
+            seed=support.seed,
+            config=experiment.rationale_config,
+            out=place,
+            progress=experiment.progress,
         )
         yield choice.label, {split: run.scores.get(split, {}).get(F1) for split in scored}
 
 
-def _place(job: _Job, support: _Support, choice: Choice[Method]) -> Path:
+def _place(experiment: _Experiment, support: _Support, choice: Choice[Method]) -> Path:
     if choice.entry.name == RANDOM:
-        return job.folder / RANDOM / f"seed{support.seed}"
-    own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
-    return support.place / f"{store.slug(choice.label)}-{store.stable_hash(own)}"
+        return experiment.folder / RANDOM / f"seed{support.seed}"
+    identity = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
+    return support.place / f"{store.slug(choice.label)}-{store.stable_hash(identity)}"
 
 
-def _predicted(job: _Job, support: _Support, scored: Sequence[str]) -> F1s:
+def _predicted(experiment: _Experiment, support: _Support, scored: Sequence[str]) -> F1s:
     """A given model's macro-F1 on the full texts; None where its labels are not the data's."""
     path, clf = support.place / "full.json", support.given
     assert clf is not None
     if not path.exists():
-        found: dict[str, float | None] = {}
+        scores: dict[str, float | None] = {}
         for split in scored:
-            examples = relabel(job.data.splits[split], job.data.labels, clf.labels)
+            examples = relabel(experiment.data.splits[split], experiment.data.labels, clf.labels)
             known = all(e.label is not None for e in examples)
             gold = targets(examples, clf.labels, clf.kind == "multi") if known else None
             answers = predict(clf, clf.encode(examples))
-            found[split] = None if gold is None else score(answers, gold, clf.kind)[F1]
-        store.write_json(path, found)
+            scores[split] = None if gold is None else score(answers, gold, clf.kind)[F1]
+        store.write_json(path, scores)
     return store.read_json(path)
 
 
-def _select(job: _Job, support: _Support, clf: Classifier, choice: Choice[Method], place: Path, report: Report) -> None:
+def _select(
+    experiment: _Experiment, support: _Support, clf: Classifier, choice: Choice[Method], place: Path, report: Report
+) -> None:
     """Explain every text of every split and write down which words are selected."""
     rows = []
     random = choice.entry.name == RANDOM
     spec = all_methods.choose(RANDOM, seed=support.seed).label if random else choice.label
-    for split, examples in job.data.splits.items():
+    for split, examples in experiment.data.splits.items():
         explained = evaluate(
             clf,
-            relabel(examples, job.data.labels, clf.labels),
+            relabel(examples, experiment.data.labels, clf.labels),
             spec,
             (),
-            target=job.target,
+            target=experiment.target,
             corpus=split,
             out=support.place / "explained" / store.slug(split),
             tick=lambda count, name=choice.label: report.advance(name, steps=count),
         )
         for example, attribution in zip(examples, explained.attributions[spec], strict=True):
-            words = rationale_of(attribution, ratio=job.ratio, extractor=job.extractor)
+            words = rationale_of(attribution, ratio=experiment.ratio, extractor=experiment.extractor)
             row = {"split": split, "id": example.id, "words": words, "text": only(example, words).text}
             rows.append(row | {"cut": attribution.encoded.cut})
     store.write_parquet(place / "rationales.parquet", tables.to_columns(rows))
 
 
-def _read(job: _Job, place: Path, cut: dict[str, int]) -> Dataset:
+def _read(experiment: _Experiment, place: Path, cut: dict[str, int]) -> Dataset:
     """The data with rationales for texts; `cut` is told how many texts of each split were too long to explain whole."""
     rows = store.read_parquet(place / "rationales.parquet").to_pylist()
     splits: dict[str, tuple[Example, ...]] = {}
-    for split, examples in job.data.splits.items():
-        own = [row for row in rows if row["split"] == split]
-        splits[split] = tuple(only(e, row["words"]) for e, row in zip(examples, own, strict=True))
-        cut[split] = max(cut.get(split, 0), sum(row["cut"] > 0 for row in own))
-    return replace(job.data, splits=splits)
+    for split, examples in experiment.data.splits.items():
+        selected = [row for row in rows if row["split"] == split]
+        splits[split] = tuple(only(e, row["words"]) for e, row in zip(examples, selected, strict=True))
+        cut[split] = max(cut.get(split, 0), sum(row["cut"] > 0 for row in selected))
+    return replace(experiment.data, splits=splits)
 
 
 # -- what is said of it -------------------------------------------------------------------------------------
 
 
-def _notes(job: _Job, cut: Mapping[str, int], dropped: Mapping[str, int]) -> tuple[str, ...]:
+def _notes(experiment: _Experiment, cut: Mapping[str, int], dropped: Mapping[str, int]) -> tuple[str, ...]:
     how = {"topk": "the highest scored ones", "contiguous": "the span of words with the highest sum of scores"}
     notes = [
-        f"{FULL}: the support model on the whole texts. All others: a classifier that reads {job.ratio:.0%} of the "
-        f"words, {how[job.extractor]}; {RANDOM} scores are the floor."
+        f"{FULL}: the support model on the whole texts. All others: a classifier that reads {experiment.ratio:.0%} of "
+        f"the words, {how[experiment.extractor]}; {RANDOM} scores are the floor."
     ]
     for split, count in cut.items():
         if count:
             notes.append(
-                f"{count} of {len(job.data.splits[split])} texts of {split} are longer than the model reads: "
+                f"{count} of {len(experiment.data.splits[split])} texts of {split} are longer than the model reads: "
                 "their rationales are of what it read."
             )
     for corpus, count in dropped.items():
@@ -347,10 +360,10 @@ def _notes(job: _Job, cut: Mapping[str, int], dropped: Mapping[str, int]) -> tup
     return tuple(notes)
 
 
-def _write(job: _Job, table: Table, limit: int | None, facts: Mapping[str, Any]) -> Fresh:
+def _write(experiment: _Experiment, table: Table, limit: int | None, facts: Mapping[str, Any]) -> Fresh:
     summary = {
-        "settings": _settings(job, limit),
-        "methods": [choice.label for choice in job.methods],
+        "settings": _settings(experiment, limit),
+        "methods": [choice.label for choice in experiment.methods],
         "objectives": list(table.models),
         "entries": table.entries,
         "tests": table.tests,
@@ -358,6 +371,6 @@ def _write(job: _Job, table: Table, limit: int | None, facts: Mapping[str, Any])
         **facts,
     }
     for name, text in (("table.txt", to_text(table)), ("table.csv", to_csv(table)), ("table.tex", to_latex(table))):
-        store.write_text(job.folder / name, text)
-    store.write_json(job.folder / "summary.json", summary)
-    return Fresh(job.folder, table, store.plain(summary))
+        store.write_text(experiment.folder / name, text)
+    store.write_json(experiment.folder / "summary.json", summary)
+    return Fresh(experiment.folder, table, store.plain(summary))

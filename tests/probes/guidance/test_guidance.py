@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tiny import tiny
 from veridical.attribution import methods
 from veridical.audits.corpora import Corpus
-from veridical.audits.likeness import likeness, reading
+from veridical.audits.likeness import by_key, likeness, reading
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Answers, Example
@@ -24,16 +24,18 @@ from veridical.core.seed import generator
 from veridical.core.text import marked
 from veridical.explanations.attribute import attribute
 from veridical.explanations.explain import attributions, explained
+from veridical.metric.agreement import kendall
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
-from veridical.probes.guidance.alike import across
+from veridical.probes.guidance.alike import across, between_methods
 from veridical.probes.guidance.change import Change, changes, interval
 from veridical.probes.guidance.layers import TECHNIQUES, layer_rows, rows_of, techniques_of
 from veridical.probes.guidance.measure import Measured, Settings
 from veridical.probes.guidance.outlook import ENOUGH, correlation, foretold, tradeoff
+from veridical.probes.guidance.record import AlikeRow, Cut, OverSeeds, RelianceRow, RunPoint
 from veridical.probes.guidance.reliance import Reliance, reliance, relied
 from veridical.probes.guidance.runs import Condition, Trained, condition, selection
-from veridical.probes.guidance.summary import _moved, summarise
+from veridical.probes.guidance.summary import Findings, _moved, summarise
 from veridical.probes.guidance.tables import RELIANCE, over_seeds
 from veridical.probes.guidance.verdict import Evidence, details, headline, outcome_of, verdict
 
@@ -207,10 +209,10 @@ def test_a_sentence_has_its_figures():
 
 
 def test_likeness_is_held_against_two_seeds_of_the_baseline_if_there_are_two():
-    row = {"method": "attention", "to_base": 0.2, "within_base": 0.7}
+    row = AlikeRow("d", "att", "attention", True, 0.2, 0.7, None, None, None, None, None, 0, (), ())
     found = evidence("unchanged", "raised", "unchanged")
     for within, said in ((0.7, "attention 0.200 (0.700)"), (None, "the baseline has one seed")):
-        lines = details(found, alike=[row | {"within_base": within}], specials=[], predictions=[], base="baseline")
+        lines = details(found, alike=[replace(row, within_base=within)], specials=[], predictions=[], base="baseline")
         assert any(said in line for line in lines)
 
 
@@ -482,9 +484,9 @@ def conditions_of(**sizes: int) -> list[Condition]:
 
 def test_means_over_seeds():
     few, many = over_seeds([0.1, 0.3, None]), over_seeds([0.1, 0.2, 0.3, 0.4, 0.5])
-    assert few == {"mean": pytest.approx(0.2), "low": None, "high": None, "values": [0.1, 0.3]}
-    assert many["low"] < 0.3 < many["high"]
-    assert over_seeds([])["mean"] is None
+    assert few == OverSeeds(pytest.approx(0.2), None, None, (0.1, 0.3))
+    assert many.low < 0.3 < many.high
+    assert over_seeds([]) == OverSeeds(None, None, None, ())
 
 
 def test_correlations():
@@ -493,12 +495,12 @@ def test_correlations():
     draw = generator("correlation")
     x, noise = draw.normal(size=30), draw.normal(size=30)
     found = correlation(list(x), list(x + noise))
-    assert found["rho"] == pytest.approx(spearmanr(x, x + noise).statistic)
-    assert -1 < found["low"] < found["rho"] < found["high"] < 1
-    assert found["p"] < 0.01
-    assert correlation(range(9), range(9))["low"] == pytest.approx(1)
-    assert correlation(list(x[: ENOUGH - 1]), list(noise[: ENOUGH - 1]))["rho"] is None
-    assert correlation([1.0] * 9, range(9))["rho"] is None
+    assert found.rho == pytest.approx(spearmanr(x, x + noise).statistic)
+    assert -1 < found.low < found.rho < found.high < 1
+    assert found.p < 0.01
+    assert correlation(range(9), range(9)).low == pytest.approx(1)
+    assert correlation(list(x[: ENOUGH - 1]), list(noise[: ENOUGH - 1])).rho is None
+    assert correlation([1.0] * 9, range(9)).rho is None
 
 
 def test_what_foretells_f1_elsewhere():
@@ -510,14 +512,14 @@ def test_what_foretells_f1_elsewhere():
         }
         for i in range(9)
     }
-    rows = {(row["what"], row["method"]): row for row in foretold(found, [one], "home", ["away"], ["auc"])}
-    assert rows["macro_f1", ""]["rho"] == pytest.approx(1)
-    assert rows["auc", "attention"]["points"][3] == {"condition": "a", "seed": 3, "x": 1.0, "y": 0.46}
-    assert abs(rows["auc", "attention"]["rho"]) < 0.2
-    assert rows["reliance", ""]["n"] == 0
+    rows = {(row.what, row.method): row for row in foretold(found, [one], "home", ["away"], ["auc"])}
+    assert rows["macro_f1", ""].rho == pytest.approx(1)
+    assert rows["auc", "attention"].points[3] == RunPoint("a", 3, 1.0, 0.46)
+    assert abs(rows["auc", "attention"].rho) < 0.2
+    assert rows["reliance", ""].n == 0
     few = foretold(found, conditions_of(a=3), "home", ["away"], ["auc"])
-    assert all(row["rho"] is None for row in few)
-    assert few[0]["n"] == 3
+    assert all(row.rho is None for row in few)
+    assert few[0].n == 3
 
 
 def test_the_tradeoff_starts_at_weight_0():
@@ -529,16 +531,16 @@ def test_the_tradeoff_starts_at_weight_0():
     held = replace(base, name="c", objective="explanation:method=rollout", bound="explanation=0.03+0.02")
     label = "explanation:method=rollout"
     rows = tradeoff(base, [*guided, held], {(label, 0): 0.4, (label, 1): 0.6})
-    assert [(row["condition"], row["setting"]) for row in rows] == [
+    assert [(row.condition, row.setting) for row in rows] == [
         ("baseline", "weight 0"),
         ("a", "weight 0.5"),
         ("b", "weight 4"),
         ("c", "bound 0.03+0.02"),
     ]
-    assert rows[0]["explanation"]["values"] == [0.4, 0.6]
-    assert rows[1]["cross_entropy"]["values"] == pytest.approx([0.3, 0.4])
-    assert rows[3]["dev_bound"] == 0.02
-    assert {row["method"] for row in rows} == {"rollout"}
+    assert rows[0].explanation.values == (0.4, 0.6)
+    assert rows[1].cross_entropy.values == pytest.approx((0.3, 0.4))
+    assert rows[3].dev_bound == 0.02
+    assert {row.method for row in rows} == {"rollout"}
 
 
 def test_explanations_are_compared_across_different_seeds_only():
@@ -557,14 +559,33 @@ def test_explanations_are_compared_across_different_seeds_only():
     def tau(a: int, b: int) -> float:
         return float(np.mean(likeness(own[a], own[b], abs=True).tau))
 
-    assert row["within_base"] == pytest.approx(tau(0, 1))
-    assert row["within_own"] == pytest.approx(tau(2, 3))
-    assert row["to_base"] == pytest.approx((tau(0, 3) + tau(1, 2)) / 2)
-    assert row["difference"] == pytest.approx(row["to_base"] - row["within_base"])
-    assert sum(row["histogram"]) == len(EXAMPLES)
+    assert row.within_base == pytest.approx(tau(0, 1))
+    assert row.within_own == pytest.approx(tau(2, 3))
+    assert row.to_base == pytest.approx((tau(0, 3) + tau(1, 2)) / 2)
+    assert row.difference == pytest.approx(row.to_base - row.within_base)
+    assert sum(row.histogram) == len(EXAMPLES)
 
 
-def whole(moves: dict[str, float], relies: float) -> dict[str, Any]:
+def test_methods_are_compared_by_what_they_say_of_the_text_alone():
+    """Special tokens score 0 by every method: with them two methods would look more alike than they are."""
+    names = ("gradient", "input_x_gradient")
+    models = [classifier(seed) for seed in range(2)]
+    said = [{name: attributions(clf, clf.encode(EXAMPLES), methods.choose(name)) for name in names} for clf in models]
+    found = {
+        ("baseline", seed): {"d": measured(readings={name: by_key(map(reading, by[name])) for name in names})}
+        for seed, by in enumerate(said)
+    }
+    (pair,) = between_methods(found, conditions_of(baseline=2), ["d"])
+    taus = [
+        kendall(*(np.abs(a.scores[list(a.encoded.free)]) for a in both))
+        for by in said
+        for both in zip(by["gradient"], by["input_x_gradient"], strict=True)
+    ]
+    assert (pair.a, pair.b, pair.n) == (*names, len(taus))
+    assert pair.tau == pytest.approx(np.mean(taus))
+
+
+def whole(moves: dict[str, float], relies: float) -> Findings:
     """A summary of three seeds a side: by how much the condition's AUC of each method and its reliance differ."""
     base, att = conditions_of(baseline=3, att=3)
     att = replace(att, objective="explanation:weight=1")
@@ -583,7 +604,7 @@ def whole(moves: dict[str, float], relies: float) -> dict[str, Any]:
             }
             found[one.name, run.seed] = {"d": replace(measured(), values=values, reliance=words)}
     how = Settings(tuple(moves), ("auc",), 8, "delete", 0)
-    corpora, cuts = [Corpus("d", "in", examples, 0)], {"d": {"cut_texts": 0, "cut_tokens": 0}}
+    corpora, cuts = [Corpus("d", "in", examples, 0)], {"d": Cut(0, 0)}
     return summarise([base, att], corpora, found, {}, how, ["occlusion"], 0.05, cuts)
 
 
@@ -599,18 +620,21 @@ def whole(moves: dict[str, float], relies: float) -> dict[str, Any]:
 )
 def test_from_measured_runs_to_the_verdict(moves, relies, outcome):
     made = whole(moves, relies)
-    (found,) = made["verdicts"]
-    assert found["outcome"] == outcome
-    assert made["headline"] == found["sentence"]
-    (change,) = [row for row in made["changes"] if row["what"] == "reliance"]
-    assert change["difference"] == pytest.approx(relies, abs=0.01)
-    assert any("occlusion" in line for line in found["details"])
+    (found,) = made.verdicts
+    assert found.outcome == outcome
+    assert made.headline == found.sentence
+    (change,) = [row for row in made.changes if row.what == "reliance"]
+    assert change.difference == pytest.approx(relies, abs=0.01)
+    assert any("occlusion" in line for line in found.details)
 
 
 def test_a_model_that_no_word_moves_is_not_judged():
-    row = {"corpus": "d", "condition": "a", **{key: {"mean": 0.0} for key in RELIANCE}}
+    def mean(value: float) -> OverSeeds:
+        return OverSeeds(value, None, None, (value,))
+
+    row = RelianceRow("d", "a", mean(0.0), **{key: mean(0.0) for key in RELIANCE}, texts=1)
     assert _moved([row], "d", ["a"]) == 0
-    timid = row | {"rationale": {"mean": -0.01}, "confidence": {"mean": 0.04}}
+    timid = replace(row, rationale=mean(-0.01), confidence=mean(0.04))
     assert _moved([row, timid], "d", ["a"]) == pytest.approx(0.25)
-    assert _moved([row, row | {"flips_others": {"mean": 0.3}}], "d", ["a"]) == 0.3
+    assert _moved([row, replace(row, flips_others=mean(0.3))], "d", ["a"]) == 0.3
     assert _moved([timid], "other", ["a"]) == 0

@@ -19,10 +19,11 @@ from guided import guided as marked_data
 from toy import small_model
 from veridical.audits.evaluate import evaluate
 from veridical.cli.app import app
-from veridical.core import store
+from veridical.core import store, stored
 from veridical.core.errors import InputError
 from veridical.probes.guidance.guidance import guidance
 from veridical.probes.guidance.page import guidance_page
+from veridical.probes.guidance.record import SUMMARY, GuidanceSummary, read_summary
 from veridical.probes.guidance.summary import TABLES
 from veridical.training.config import TrainConfig
 from veridical.training.train import train
@@ -55,13 +56,13 @@ def look(runs: Path, data: Any, out: Path, **how: Any):
 
 
 def test_a_page_says_where_epochs_were_chosen_by_different_scores(runs, data, found, tmp_path):
-    assert found.summary["selection"] == ""
+    assert found.summary.selection == ""
     config = TrainConfig(epochs=1, batch=16, lr=1e-3, select="loss")
     model = str(runs / "model")
     train(data, model, objective="explanation:weight=2", config=config, out=tmp_path / "by-loss", progress=False)
     how: dict[str, Any] = {"limit": 4, "progress": False, **CHEAP}
     other = guidance(runs / "base", {"att": tmp_path / "by-loss"}, data, out=tmp_path / "g", **how)
-    assert "chosen by different scores on dev (baseline by macro_f1, att by loss)" in other.summary["selection"]
+    assert "chosen by different scores on dev (baseline by macro_f1, att by loss)" in other.summary.selection
     assert "chosen by different scores on dev" in other.page.read_text()
     assert "chosen by different scores" not in found.page.read_text()
 
@@ -85,24 +86,24 @@ def over(page: Path, tmp_path: Path, width: int) -> int:
     return int(found[1])
 
 
-def rows(summary, table: str, **wanted: Any) -> list[dict[str, Any]]:
-    return [row for row in summary[table] if all(row[key] == value for key, value in wanted.items())]
+def rows(summary: GuidanceSummary, table: str, **wanted: Any) -> list[Any]:
+    return [row for row in getattr(summary, table) if all(getattr(row, key) == wanted[key] for key in wanted)]
 
 
 def test_what_is_measured_where(found):
     s = found.summary
-    assert [c["name"] for c in s["corpora"]] == ["toy", "other", "plain"]
-    assert {r["method"] for r in rows(s, "explanations", corpus="toy")} == {"attention", "decompx", "input_x_gradient"}
-    assert {r["method"] for r in rows(s, "explanations", corpus="other")} == {"attention"}
-    assert {r["metric"] for r in rows(s, "explanations", corpus="plain")} == {"comprehensiveness"}
-    assert {r["corpus"] for r in s["reliance"]} == {r["corpus"] for r in s["layers"]} == {"toy", "other"}
-    assert {r["technique"] for r in rows(s, "layers", corpus="toy")} == {"attention", "decompx"}
-    assert {r["technique"] for r in rows(s, "layers", corpus="other")} == {"attention"}
-    assert {(r["corpus"], r["condition"]) for r in rows(s, "predictions", score="macro_f1")} == {
+    assert [c.name for c in s.corpora] == ["toy", "other", "plain"]
+    assert {r.method for r in rows(s, "explanations", corpus="toy")} == {"attention", "decompx", "input_x_gradient"}
+    assert {r.method for r in rows(s, "explanations", corpus="other")} == {"attention"}
+    assert {r.metric for r in rows(s, "explanations", corpus="plain")} == {"comprehensiveness"}
+    assert {r.corpus for r in s.reliance} == {r.corpus for r in s.layers} == {"toy", "other"}
+    assert {r.technique for r in rows(s, "layers", corpus="toy")} == {"attention", "decompx"}
+    assert {r.technique for r in rows(s, "layers", corpus="other")} == {"attention"}
+    assert {(r.corpus, r.condition) for r in rows(s, "predictions", score="macro_f1")} == {
         (corpus, name) for corpus in ("toy", "other", "plain") for name in ("baseline", "att")
     }
-    assert {(v["corpus"], v["condition"]) for v in s["verdicts"]} == {("toy", "att"), ("other", "att")}
-    assert [r["guided"] for r in rows(s, "explanations", corpus="other", condition="att")] == [True, True]
+    assert {(v.corpus, v.condition) for v in s.verdicts} == {("toy", "att"), ("other", "att")}
+    assert [r.guided for r in rows(s, "explanations", corpus="other", condition="att")] == [True, True]
 
 
 def test_plausibility_is_that_of_evaluate(found, runs, data):
@@ -112,31 +113,51 @@ def test_plausibility_is_that_of_evaluate(found, runs, data):
     direct = evaluate(
         str(runs / "att" / "seed1"), [e for e in data.splits["test"] if e.id in chosen], "decompx", "auc:abs=true"
     )
-    assert row["values"][1] == pytest.approx(direct.mean("auc:abs=true", "decompx"), abs=1e-6)
-    assert row["texts"] == len(direct.cells)
+    assert row.values[1] == pytest.approx(direct.mean("auc:abs=true", "decompx"), abs=1e-6)
+    assert row.texts == len(direct.cells)
     top = rows(found.summary, "layers", corpus="toy", condition="att", technique="decompx")[-1]
-    assert top["layer"] == 2
-    assert top["mean"] == pytest.approx(row["mean"], abs=1e-6)
+    assert top.layer == 2
+    assert top.mean == pytest.approx(row.mean, abs=1e-6)
 
 
 def test_the_baselines_explanation_loss_is_what_training_would_log(runs, found):
     """A run with the term at weight 0 is the baseline, and has measured it."""
     logged = store.read_json(runs / "no" / "seed0" / "scores.json")["scores"]["dev"]["explanation"]
     (row,) = rows(found.summary, "tradeoff", condition="baseline")
-    assert row["explanation"]["values"][0] == pytest.approx(logged, abs=1e-6)
+    assert row.explanation.values[0] == pytest.approx(logged, abs=1e-6)
     held = store.read_json(runs / "att" / "seed0" / "scores.json")["scores"]["dev"]
     (att,) = rows(found.summary, "tradeoff", condition="att")
-    assert att["explanation"]["values"][0] == held["explanation"]
-    assert att["cross_entropy"]["values"][0] == held["loss"]
+    assert att.explanation.values[0] == held["explanation"]
+    assert att.cross_entropy.values[0] == held["loss"]
 
 
 def test_files(found):
-    assert json.loads((found.folder / "summary.json").read_text()) == found.summary
+    assert read_summary(found.folder) == found.summary
     for name in TABLES:
         table = list(csv.DictReader(io.StringIO((found.folder / "tables" / f"{name}.csv").read_text())))
-        assert len(table) == len(found.summary[name]), name
+        assert len(table) == len(getattr(found.summary, name)), name
     assert found.page.read_text() == guidance_page(found.summary)
-    assert found.verdict == found.summary["headline"]
+    assert found.verdict == found.summary.headline
+
+
+def test_what_was_written_before_is_read_and_what_cannot_be_is_refused(found, tmp_path):
+    plain = store.read_json(found.folder / SUMMARY)
+    assert plain.pop("schema") == 2
+    old = {**plain, "conditions": [{k: v for k, v in c.items() if k != "select"} for c in plain["conditions"]]}
+    del old["selection"]
+    store.write_json(tmp_path / SUMMARY, old)
+    conditions = tuple(replace(condition, select=None) for condition in found.summary.conditions)
+    assert read_summary(tmp_path) == replace(found.summary, conditions=conditions, selection="")
+    assert "<td>not recorded</td>" in guidance_page(read_summary(tmp_path))
+    for changed, sentence in (
+        ({"schema": 3}, "has schema 3, and this version of Veridical knows 2"),
+        ({"reliance": [{"corpus": "x"}]}, r"missing required field .*\$.reliance\[0\]"),
+    ):
+        store.write_json(tmp_path / SUMMARY, {**old, **changed})
+        with pytest.raises(InputError, match=sentence):
+            read_summary(tmp_path)
+    with pytest.warns(FutureWarning, match=r"write summary.verdicts; summary\['verdicts'\] goes with version 0.3"):
+        assert found.summary["verdicts"] == plain["verdicts"]
 
 
 def test_the_page(found):
@@ -151,8 +172,8 @@ def test_the_page(found):
 
 def test_a_corpus_without_labels_is_said_to_be_missing(found):
     assert "is not there" not in found.page.read_text()
-    corpora = [c | {"labelled": 0} if c["name"] == "plain" else c for c in found.summary["corpora"]]
-    assert "<code>plain</code> is not there" in guidance_page({**found.summary, "corpora": corpora})
+    corpora = tuple(replace(c, labelled=0) if c.name == "plain" else c for c in found.summary.corpora)
+    assert "<code>plain</code> is not there" in guidance_page(replace(found.summary, corpora=corpora))
 
 
 @pytest.mark.browser
@@ -164,8 +185,8 @@ def test_the_browser_shows_it_whole(found, tmp_path, width):
 
 
 def test_names_are_escaped(found):
-    shown = json.loads(json.dumps(found.summary).replace('"att"', '"<script>alert(1)</script>"'))
-    page = guidance_page(shown)
+    shown = json.loads(json.dumps(store.plain(found.summary)).replace('"att"', '"<script>alert(1)</script>"'))
+    page = guidance_page(stored.from_plain({**shown, "schema": GuidanceSummary.SCHEMA}, GuidanceSummary, where="it"))
     assert "<script" not in page
     assert "&lt;script&gt;" in page
 
@@ -180,10 +201,7 @@ def test_going_on_gives_the_same_and_redoes_nothing(found, runs, data, tmp_path)
         path.unlink()
     kept = {path: path.stat().st_mtime_ns for path in out.rglob("part-*.parquet")}
     again = look(runs, data, out)
-    skip = {"created", "stamp"}
-    assert {k: v for k, v in again.summary.items() if k not in skip} == {
-        k: v for k, v in found.summary.items() if k not in skip
-    }
+    assert replace(again.summary, created=found.summary.created, stamp=found.summary.stamp) == found.summary
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
     with pytest.raises(InputError, match="limit is 8 there and 7 now"):
         look(runs, data, out, limit=7)
@@ -206,10 +224,10 @@ def test_conditions_can_be_added(found, runs, data, tmp_path):
         progress=False,
         **CHEAP,
     )
-    assert [c["name"] for c in more.summary["conditions"]] == ["baseline", "att", "no"]
+    assert [c.name for c in more.summary.conditions] == ["baseline", "att", "no"]
     assert all(path.stat().st_mtime_ns == time for path, time in before.items())
-    (single,) = [v for v in more.summary["verdicts"] if (v["corpus"], v["condition"]) == ("toy", "no")]
-    assert single["outcome"] == "unclear"
+    (single,) = [v for v in more.summary.verdicts if (v.corpus, v.condition) == ("toy", "no")]
+    assert single.outcome == "unclear"
 
 
 def test_a_bilstm_has_no_layers_to_look_at(tmp_path):
@@ -218,10 +236,10 @@ def test_a_bilstm_has_no_layers_to_look_at(tmp_path):
         config = TrainConfig(epochs=1, batch=16, lr=1e-3)
         train(data, "bilstm", objective=objective, config=config, out=tmp_path / name / "seed0", progress=False)
     made = guidance(tmp_path / "base", {"att": tmp_path / "att"}, data, out=tmp_path / "g", limit=6, progress=False)
-    assert made.summary["layers"] == []
-    assert any("alti" in note for note in made.summary["left_out"])
-    assert made.summary["verdicts"][0]["outcome"] == "unclear"
-    assert "1 seed a side" in made.summary["verdicts"][0]["sentence"]
+    assert made.summary.layers == ()
+    assert any("alti" in note for note in made.summary.left_out)
+    assert made.summary.verdicts[0].outcome == "unclear"
+    assert "1 seed a side" in made.summary.verdicts[0].sentence
 
 
 def test_mistakes(runs, data, tmp_path):

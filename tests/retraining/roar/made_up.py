@@ -10,7 +10,7 @@ from inprocess import MODEL, TINY
 from toy import toy
 from veridical.core import store
 from veridical.retraining.roar.cells import RANDOM, curve_place, leak_place, place
-from veridical.retraining.roar.experiment import SPLITS, asked, begin, bench
+from veridical.retraining.roar.experiment import SPLITS, asked, begin, read_bench
 from veridical.retraining.roar.mask import Steps
 from veridical.retraining.roar.points import Request
 from veridical.retraining.roar.summary import write_facts
@@ -34,9 +34,9 @@ def write_point(folder: Path, score: float) -> None:
 
 def made_up(folder: Path, *, seeds: int = 5, kinds: tuple[bool, ...] = (True, False), until: int = 100) -> Request:
     """A folder whose points are done, up to `until` per cent, and what is to be asked of it."""
-    job = asked(folder, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
-    begin(job)
-    write_facts(bench(job.folder, 0))
+    experiment = asked(folder, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(experiment)
+    write_facts(read_bench(experiment.folder, 0))
     request = Request((GOOD, EVEN, LEAKY), tuple(range(seeds)), Steps(10), kinds, "macro_f1")
     for seed in request.seeds:
         home = folder / f"seed{seed}"
@@ -55,7 +55,7 @@ def made_up(folder: Path, *, seeds: int = 5, kinds: tuple[bool, ...] = (True, Fa
                     write_point(leak_place(here, amount), 0.8)
         for measure in request.measures:
             for split in SPLITS:
-                texts = len(job.data.splits[split])
+                texts = len(experiment.data.splits[split])
                 columns = {"order": [[1, 2]] * texts, "seconds": [0.5] * texts}
                 if split == "test":
                     columns |= {"by_tokens": [[k / 10 for k in range(1, 11)]] * texts}

@@ -22,10 +22,10 @@ from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Encoded
 from veridical.grid import liveness
 from veridical.retraining.roar import cells
-from veridical.retraining.roar import experiment as job_module
+from veridical.retraining.roar import experiment as experiment_module
 from veridical.retraining.roar import point as point_module
 from veridical.retraining.roar.cells import curve_place, held_by_top, place
-from veridical.retraining.roar.experiment import SPLITS, asked, begin, bench
+from veridical.retraining.roar.experiment import SPLITS, asked, begin, read_bench
 from veridical.retraining.roar.mask import Amount, Steps, gone
 from veridical.retraining.roar.point import alone, read_point, train_point
 from watching import files_in
@@ -174,7 +174,7 @@ def test_each_step_explains_the_texts_it_was_trained_on_with_its_own_model(tmp_p
 
     monkeypatch.setattr(cells, "attributions", watched)
     small(tmp_path, step=25, leakage=False)
-    own = bench(tmp_path, 0)
+    own = read_bench(tmp_path, 0)
     home = own.place / place("attention")
     assert {which for _, _, which in seen} == {"gold"}
     # Nothing masked, then a quarter, then half; three splits each.
@@ -196,7 +196,7 @@ def test_each_step_explains_the_texts_it_was_trained_on_with_its_own_model(tmp_p
 
 def test_plain_roar_keeps_to_the_first_explanation_and_shares_its_first_point(tmp_path):
     found = small(tmp_path, plain=True, leakage=False)
-    curves = {(c["measure"], c["recursive"]): c["values"]["0"] for c in found.summary["curves"]}
+    curves = {(c.measure, c.recursive): c.values["0"] for c in found.summary.curves}
     recursive, plain = curves[("attention", True)], curves[("attention", False)]
     assert plain[0] == recursive[0] == curves[("random", False)][0]
     assert plain[1] == recursive[1], "the first step is the same masks, weights and order of texts"
@@ -222,10 +222,10 @@ def test_train_dev_and_test_are_masked_and_the_context_never_is(tmp_path, monkey
         real(own, folder, encoded, **how)
 
     monkeypatch.setattr(cells, "train_point", watched)
-    job = asked(tmp_path, toy(24, 8, 8, pair=pair), MODEL, config=TINY, limit=None, rounding="floor")
-    begin(job)
-    cells.shared(out=str(job.folder), seed=0, everything=True)
-    own = bench(tmp_path, 0)
+    experiment = asked(tmp_path, toy(24, 8, 8, pair=pair), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(experiment)
+    cells.shared(out=str(experiment.folder), seed=0, everything=True)
+    own = read_bench(tmp_path, 0)
     (encoded,) = trained
     assert list(encoded) == list(SPLITS)
     for split in SPLITS:
@@ -240,32 +240,31 @@ def test_any_encoder_and_any_method(tmp_path, family):
     model = small_model(tmp_path / "model", family)
     asked = "occlusion,integrated_gradients:steps=2:rule=right:aggregate=abs,random"
     found = small(tmp_path / "out", model=model, methods=asked, leakage=False)
-    assert [list(area["values"]) for area in found.summary["areas"]] == [["0"], ["0"]], "random is no measure"
-    assert found.summary["trainings"]["done"] == found.summary["trainings"]["of"] == 8
+    assert [list(area.values) for area in found.summary.areas] == [["0"], ["0"]], "random is no measure"
+    assert found.summary.trainings.done == found.summary.trainings.of == 8
 
 
 def test_one_token_at_a_time(tmp_path):
     found = small(tmp_path, tokens=2, leakage=False)
-    own = bench(tmp_path, 0)
-    curve = next(c for c in found.summary["curves"] if c["measure"] == "attention")
-    assert curve["masked"] == [0, 1, 2]
+    own = read_bench(tmp_path, 0)
+    curve = next(c for c in found.summary.curves if c.measure == "attention")
+    assert curve.masked == (0, 1, 2)
     place_of = own.place / curve_place("attention", Steps(1, "token", 2), True)
     after = orders(place_of / "t1" / "order")
     before = orders(own.place / place("attention") / "order")
     assert [own[0] for own in after] == [own[0] for own in before]
-    area = found.summary["areas"][0]
-    assert area["what"] == "mean gap"
+    assert found.summary.areas[0].what == "mean gap"
     longer = small(tmp_path, tokens=3, leakage=False)
-    assert next(c for c in longer.summary["curves"] if c["measure"] == "attention")["masked"] == [0, 1, 2, 3]
-    assert longer.summary["trainings"]["done"] == longer.summary["trainings"]["of"] == 8
+    assert next(c for c in longer.summary.curves if c.measure == "attention").masked == (0, 1, 2, 3)
+    assert longer.summary.trainings.done == longer.summary.trainings.of == 8
 
 
 def test_orders_that_no_model_decides_are_run_once_for_both_kinds(tmp_path):
     data = toy(24, 8, 8)
     splits = {split: tuple(replace(e, rationale=((0, 1),)) for e in some) for split, some in data.splits.items()}
     found = small(tmp_path, data=replace(data, splits=splits), methods="oracle", plain=True)
-    assert found.summary["trainings"]["of"] == 2 + 2 + 2
-    rows = {area["recursive"]: area["values"] for area in found.summary["areas"]}
+    assert found.summary.trainings.of == 2 + 2 + 2
+    rows = {area.recursive: area.values for area in found.summary.areas}
     assert rows[True] == rows[False]
 
 
@@ -286,11 +285,11 @@ def test_a_measure_that_tells_the_class_by_where_it_masks_is_found_out(tmp_path,
     monkeypatch.setattr(cells, "attributions", telling)
     config = {**TINY, "epochs": 8, "lr": 2e-2, "head_lr": 2e-2}
     found = small(tmp_path, data=toy(96, 24, 48), step=50, config=config)
-    (row,) = found.summary["leakage"]
-    assert row["masked"] == 50
-    assert row["above_random"] > 0
-    assert row["positions_alone"] > 0.9
-    assert row["everything_masked"] < 0.75
+    (leak,) = found.summary.leakage
+    assert leak.masked == 50
+    assert leak.above_random > 0
+    assert leak.positions_alone > 0.9
+    assert leak.everything_masked < 0.75
 
 
 def test_the_check_masks_what_the_point_masked(tmp_path, monkeypatch):
@@ -304,7 +303,7 @@ def test_the_check_masks_what_the_point_masked(tmp_path, monkeypatch):
     monkeypatch.setattr(cells, "train_point", watched)
     monkeypatch.setattr(cells, "worst_point", lambda *asked: Amount(80))
     small(tmp_path, score="micro_f1")
-    own = bench(tmp_path, 0)
+    own = read_bench(tmp_path, 0)
     for split in SPLITS:
         for point, check in zip(trained["p80"][split], trained["p80-positions"][split], strict=True):
             assert [id == own.mask for id in point.ids] == [id == own.mask for id in check.ids]
@@ -406,31 +405,31 @@ def test_a_cell_that_is_done_is_found_done(tmp_path, monkeypatch):
 
 def test_points_start_from_the_same_weights_and_are_equal_however_they_come_about(tmp_path):
     """A point trained after others is the one trained alone: nothing is left of what came before."""
-    job = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
-    begin(job)
-    own = bench(job.folder, 0)
+    experiment = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(experiment)
+    own = read_bench(experiment.folder, 0)
     train_point(own, tmp_path / "a", own.encoded)
     train_point(own, tmp_path / "b", {s: own.encoded[s][::-1] for s in SPLITS})  # something else in between
     train_point(own, tmp_path / "c", own.encoded)
     a, c = read_point(tmp_path / "a"), read_point(tmp_path / "c")
     assert a is not None
     assert c is not None
-    assert a["scores"] == c["scores"]
+    assert a.scores == c.scores
 
 
 def test_a_cell_says_what_is_wrong_with_the_model(tmp_path, monkeypatch):
-    job = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
-    begin(job)
-    real = job_module.create
+    experiment = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(experiment)
+    real = experiment_module.create
 
     def without_mask(*asked, **how):
         clf = real(*asked, **how)
         clf.tokenizer.mask_token = None
         return clf
 
-    monkeypatch.setattr(job_module, "create", without_mask)
+    monkeypatch.setattr(experiment_module, "create", without_mask)
     with pytest.raises(InputError, match="no mask token"):
-        bench(job.folder, 0)
+        read_bench(experiment.folder, 0)
 
 
 def test_amounts_of_a_text_that_is_too_short_mask_nothing_at_first():

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import bootstrap
 
-from veridical.retraining.roar.curve import Estimate, area, estimate, said
+from veridical.retraining.roar.curve import OverSeeds, area, over_seeds, verdict
 
 ENTRY = next(
     entry
@@ -21,13 +21,13 @@ ENTRY = next(
 @pytest.mark.parametrize("name", ENTRY["inputs"])
 def test_areas_of_the_golden_file(name):
     curves, expected = ENTRY["inputs"][name], ENTRY["expected"][name]
-    found = area(curves["ratio"], curves["measure"], curves["random"])
-    assert found.between == pytest.approx(expected["area"], abs=1e-9)
-    assert found.largest == pytest.approx(expected["max_area"], abs=1e-9)
+    mean = area(curves["ratio"], curves["measure"], curves["random"])
+    assert mean.between == pytest.approx(expected["area"], abs=1e-9)
+    assert mean.largest == pytest.approx(expected["max_area"], abs=1e-9)
     value = expected.get("faithfulness", expected.get("faithfulness_unclipped"))
-    assert found.faithfulness == pytest.approx(value, abs=1e-9)
+    assert mean.faithfulness == pytest.approx(value, abs=1e-9)
     clipped = expected.get("faithfulness_clipped_to_minus1_1", value)
-    assert found.clipped == pytest.approx(clipped, abs=1e-9)
+    assert mean.clipped == pytest.approx(clipped, abs=1e-9)
 
 
 @given(st.lists(st.floats(0.5, 1), min_size=3, max_size=9), st.integers(2, 5))
@@ -48,26 +48,26 @@ def test_the_best_there_can_be_is_one_and_the_baseline_itself_is_zero():
 
 
 def test_a_baseline_that_never_lies_above_its_end_has_no_area():
-    found = area([0, 0.5, 1], [0.4, 0.3, 0.5], [0.4, 0.5, 0.5])
-    assert found.faithfulness is None
-    assert found.clipped is None
+    mean = area([0, 0.5, 1], [0.4, 0.3, 0.5], [0.4, 0.5, 0.5])
+    assert mean.faithfulness is None
+    assert mean.clipped is None
 
 
 def test_intervals_are_scipys_and_take_five_seeds():
     values = [0.61, 0.72, 0.55, 0.66, 0.70]
-    few = estimate(values[:4])
+    few = over_seeds(values[:4])
     assert (few.low, few.high, few.side) == (None, None, None)
     assert few.mean == pytest.approx(np.mean(values[:4]))
-    found = estimate(values)
+    mean = over_seeds(values)
     theirs = bootstrap((values,), np.mean, n_resamples=9_999, method="BCa", rng=np.random.default_rng(0))
-    assert found.low == pytest.approx(theirs.confidence_interval.low, abs=0.01)
-    assert found.high == pytest.approx(theirs.confidence_interval.high, abs=0.01)
-    assert found == estimate(values)
+    assert mean.low == pytest.approx(theirs.confidence_interval.low, abs=0.01)
+    assert mean.high == pytest.approx(theirs.confidence_interval.high, abs=0.01)
+    assert mean == over_seeds(values)
 
 
 def test_a_seed_without_a_value_is_left_out_and_nothing_is_not_zero():
-    assert estimate([0.2, None, 0.4]) == estimate([0.2, 0.4])
-    assert estimate([None]) == Estimate(None, None, None, 0)
+    assert over_seeds([0.2, None, 0.4]) == over_seeds([0.2, 0.4])
+    assert over_seeds([None]) == OverSeeds(None, None, None, 0)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_a_seed_without_a_value_is_left_out_and_nothing_is_not_zero():
     ],
 )
 def test_verdicts(values, side, words):
-    found = estimate(values)
-    assert found.side == side
-    assert said(found, True) == words
+    mean = over_seeds(values)
+    assert mean.side == side
+    assert verdict(mean, True) == words
 
 
 def test_without_recursion_a_curve_near_random_says_nothing():
-    found = estimate([-0.1, 0.2, -0.1, 0.15, -0.12])
-    assert "inconclusive" in said(found, False)
-    assert said(estimate([0.1, 0.2]), True).startswith("no verdict from 2 of the 5")
-    assert said(estimate([]), True) == "not run"
+    mean = over_seeds([-0.1, 0.2, -0.1, 0.15, -0.12])
+    assert "inconclusive" in verdict(mean, False)
+    assert verdict(over_seeds([0.1, 0.2]), True).startswith("no verdict from 2 of the 5")
+    assert verdict(over_seeds([]), True) == "not run"

@@ -50,13 +50,13 @@ def test_recursion_finds_the_second_copy_and_plain_roar_is_misled(tmp_path, monk
         config=CONFIG,
         progress=False,
     )
-    assert found.summary["settings"]["score"] == "accuracy"
-    curves = {(c["measure"], c["recursive"]): c["mean"] for c in found.summary["curves"]}
+    assert found.summary.settings.score == "accuracy"
+    curves = {(c.measure, c.recursive): [v or 0.0 for v in c.mean] for c in found.summary.curves}
     assert curves[("random", False)][0] > 0.9, "the task is learnt"
     assert curves[("attention", True)][2] < 0.75, "both copies are gone"
     assert curves[("oracle", True)][2] < 0.75
     assert curves[("attention", False)][2] > 0.85, "the second copy is left: a faithful measure looks like chance"
-    areas = {(a["measure"], a["recursive"]): a["mean"] for a in found.summary["areas"]}
+    areas = {(a.measure, a.recursive): a.mean or 0.0 for a in found.summary.areas}
     assert areas[("attention", False)] < 0.5 * areas[("attention", True)]
 
 
@@ -72,6 +72,7 @@ def test_the_oracle_ranks_first(tmp_path):
         config=CONFIG,
         progress=False,
     )
-    areas = found.summary["areas"]
-    assert areas[0]["measure"] == "oracle"
-    assert areas[0]["mean"] > 0.4, "of at most about 0.7: the first point is at 40%"
+    area = found.summary.areas[0]
+    assert area.measure == "oracle"
+    assert area.mean is not None
+    assert area.mean > 0.4, "of at most about 0.7: the first point is at 40%"

@@ -10,7 +10,7 @@ from inprocess import MODEL, TINY
 from toy import toy
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.retraining.roar.experiment import asked, begin, make_bench, read_job
+from veridical.retraining.roar.experiment import asked, begin, make_bench, read_experiment
 from veridical.retraining.roar.settings import family, training
 
 
@@ -39,10 +39,10 @@ def made(out, data, model="bilstm", config=None):
     ],
 )
 def test_the_papers_settings_are_the_default_of_a_dataset(tmp_path, name, pair, width, epochs, batch, select):
-    job = made(tmp_path, named(name, pair=pair))
-    config = make_bench(job, 0).clf.model.config
+    experiment = made(tmp_path, named(name, pair=pair))
+    config = make_bench(experiment, 0).clf.model.config
     assert (config.hidden_size, config.attention_size) == (width, width)
-    train = job.config
+    train = experiment.config
     assert (train.epochs, train.patience, train.batch, train.select) == (epochs, None, batch, select)
     assert (train.lr, train.optimizer, train.weight_decay, train.threads) == (1e-3, "amsgrad", 1e-5, 1)
     assert train.no_decay == (() if pair else ("attention",))
@@ -78,13 +78,13 @@ def test_the_width_of_babi_is_in_the_spec_and_an_explicit_one_wins(tmp_path):
 def test_a_folder_of_before_goes_on_with_the_same_settings_said(tmp_path, held, again):
     """What such a folder holds: the model as it was typed, and an attention of 128 whatever the width."""
     data, settings = named("babi/1", pair=True), {**TINY, "epochs": 30, "patience": 10}
-    job = dataclasses.replace(made(tmp_path / "new", data, again, settings), folder=tmp_path / "old", model=held)
-    begin(job)
-    before = (job.folder / "spec.json").read_bytes()
+    experiment = dataclasses.replace(made(tmp_path / "new", data, again, settings), folder=tmp_path / "old", model=held)
+    begin(experiment)
+    before = (experiment.folder / "spec.json").read_bytes()
 
-    begin(made(job.folder, data, again, settings))
-    assert (job.folder / "spec.json").read_bytes() == before
-    config = make_bench(read_job(job.folder), 0).clf.model.config
+    begin(made(experiment.folder, data, again, settings))
+    assert (experiment.folder / "spec.json").read_bytes() == before
+    config = make_bench(read_experiment(experiment.folder), 0).clf.model.config
     assert config.attention_size == 128
     assert config.hidden_size == (8 if "hidden=8" in held else 128)
 

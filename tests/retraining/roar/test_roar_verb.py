@@ -17,9 +17,10 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.grid.job import Job
 from veridical.retraining.roar import cells
-from veridical.retraining.roar.experiment import asked, begin, bench, read_job
+from veridical.retraining.roar.experiment import asked, begin, read_bench, read_experiment
 from veridical.retraining.roar.mask import Steps
 from veridical.retraining.roar.points import Request, default_score
+from veridical.retraining.roar.record import read_summary
 from veridical.retraining.roar.roar import PAPER, plan, roar
 from veridical.retraining.roar.timing import Timing, spell
 
@@ -52,7 +53,7 @@ def trained(monkeypatch) -> list[str]:
 def test_a_run_writes_its_files_and_they_agree(tmp_path):
     found = small(tmp_path, seeds=2, plain=True)
     summary = store.read_json(tmp_path / "summary.json")
-    assert summary == json.loads(json.dumps(found.summary))
+    assert read_summary(tmp_path) == found.summary
     rows = store.read_parquet(tmp_path / "curves.parquet").to_pylist()
     assert {row["masked"] for row in rows} == {0, 40, 80, 100}
     assert {(row["measure"], row["recursive"]) for row in rows} == {
@@ -111,8 +112,8 @@ def test_another_score_is_read_from_what_is_there(tmp_path, monkeypatch):
     found = small(tmp_path, data=toy(24, 8, 8), leakage=False, score="micro_f1")
     assert points == []
     rows = store.read_parquet(tmp_path / "curves.parquet").to_pylist()
-    curve = next(c for c in found.summary["curves"] if c["measure"] == "attention")
-    assert curve["values"]["0"] == [row["accuracy"] for row in rows if row["measure"] == "attention"]
+    curve = next(c for c in found.summary.curves if c.measure == "attention")
+    assert list(curve.values["0"]) == [row["accuracy"] for row in rows if row["measure"] == "attention"]
 
 
 # -- what is run again --------------------------------------------------------------------------------
@@ -149,9 +150,9 @@ def test_a_quick_run_is_one_seed_in_steps_that_the_full_run_shares(tmp_path, mon
     found = roar(
         toy(24, 8, 8), MODEL, methods="attention", out=tmp_path, quick=True, leakage=False, config=TINY, progress=False
     )
-    assert found.summary["settings"]["seeds"] == [0]
-    assert found.summary["settings"]["amounts"] == [0, 20, 40, 60, 80, 100]
-    assert "After 1 of the 5 seeds" in found.summary["answer"] or "No area" in found.summary["answer"]
+    assert found.summary.settings.seeds == (0,)
+    assert found.summary.settings.amounts == (0, 20, 40, 60, 80, 100)
+    assert "After 1 of the 5 seeds" in found.summary.answer or "No area" in found.summary.answer
     points.clear()
     small(tmp_path, data=toy(24, 8, 8), step=10, leakage=False)
     assert [p for p in points if p.startswith("random")] == [f"random/p{p}" for p in (10, 30, 50, 70, 90)]
@@ -170,9 +171,9 @@ def test_another_training_or_other_texts_in_the_same_folder_are_refused(tmp_path
 
 
 def cells_of(tmp_path, **wanted: Any) -> list[Job]:
-    job = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    experiment = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
     settings: dict[str, Any] = {"measures": ("attention",), "seeds": (0, 1), "steps": Steps(25), "kinds": (True,)}
-    return plan(job, Request(**{**settings, "score": "macro_f1", **wanted}), TIMING)
+    return plan(experiment, Request(**{**settings, "score": "macro_f1", **wanted}), TIMING)
 
 
 def test_the_cells_of_a_grid(tmp_path):
@@ -248,9 +249,9 @@ def test_the_papers_measures_are_never_negative_and_explain_the_gold_class(tmp_p
     from veridical.attribution import methods
     from veridical.explanations.explain import attributions
 
-    job = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
-    begin(job)
-    own = bench(job.folder, 0)
+    experiment = asked(tmp_path, toy(24, 8, 8), MODEL, config=TINY, limit=None, rounding="floor")
+    begin(experiment)
+    own = read_bench(experiment.folder, 0)
     for spec in PAPER:
         found = attributions(own.clf, own.encoded["test"], methods.choose(spec), "gold")
         assert all((a.scores >= 0).all() for a in found), spec
@@ -261,9 +262,9 @@ def test_the_papers_measures_are_never_negative_and_explain_the_gold_class(tmp_p
 
 def test_a_job_comes_back_from_its_folder(tmp_path):
     data = toy(24, 8, 8, pair=True)
-    job = asked(tmp_path, data, MODEL, config=TINY, limit=None, rounding="ceil")
-    begin(job)
-    assert read_job(tmp_path) == job
+    experiment = asked(tmp_path, data, MODEL, config=TINY, limit=None, rounding="ceil")
+    begin(experiment)
+    assert read_experiment(tmp_path) == experiment
 
 
 # -- cost ---------------------------------------------------------------------------------------------
@@ -274,13 +275,14 @@ def test_the_cost_is_told_before_anything_runs(tmp_path, monkeypatch):
     points = trained(monkeypatch)
     found = small(tmp_path, seeds=2, plain=True, dry_run=True)
     assert points == []
-    assert found.summary == {}
+    with pytest.raises(InputError, match="dry run"):
+        _ = found.summary
     cost = found.cost
     assert cost.trainings == 2 * (2 + 2 + 2 + 2 + 2)
     assert cost.explanations == 2 * 2, "both kinds begin with the same one"
     assert not list(tmp_path.iterdir()), "who asks for the cost has not chosen yet"
     assert cost.seconds == pytest.approx(cost.left)
-    assert sum(row["trainings"] for row in cost.rows) == cost.trainings
+    assert sum(row.trainings for row in cost.rows) == cost.trainings
     assert "20 trainings of 2 epochs" in cost.sentence(2)
     small(tmp_path, seeds=2, plain=True)
     assert small(tmp_path, seeds=2, plain=True, dry_run=True).cost.left == 0

@@ -8,6 +8,7 @@ that models which predict different classes can be compared.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -15,11 +16,11 @@ import numpy as np
 from veridical.audits.likeness import Readings, compared
 from veridical.core.seed import generator
 from veridical.core.spec import base_name
-from veridical.core.statistics import bca, holm, signed_rank
-from veridical.metric.agreement import kendall
+from veridical.core.statistics import Estimate, estimate, holm, mean, number, signed_rank
 from veridical.probes.guidance.measure import Measured
+from veridical.probes.guidance.record import AlikeRow, MethodPair
 from veridical.probes.guidance.runs import Condition
-from veridical.probes.guidance.tables import Found, Row, seeds_of
+from veridical.probes.guidance.tables import Measurements, seeds_of
 
 PAIRS = 12  # of runs, compared at most for one figure; the released code draws one per text
 BINS = 20  # of the histograms, over -1 to 1
@@ -28,60 +29,81 @@ CHANCE = "random"  # never looks at the model: its draws agree by their seed
 Runs = Sequence[tuple[int, Measured]]  # seed and run
 
 
-def across(found: Found, base: Condition, others: Sequence[Condition], corpora: Sequence[str]) -> list[Row]:
+def across(
+    measured: Measurements, base: Condition, others: Sequence[Condition], corpora: Sequence[str]
+) -> list[AlikeRow]:
     """Tau between a condition and the baseline, and between seeds of either, per method."""
-    rows: list[Row] = []
+    rows: list[AlikeRow] = []
     for corpus in corpora:
-        ours = _runs(found, base, corpus)
+        ours = _runs(measured, base, corpus)
         within = {method: _tau(_within(ours), method) for method in _methods(ours)}
-        for one in others:
-            theirs = _runs(found, one, corpus)
-            family: list[Row] = []
-            for method in within.keys() & set(_methods(theirs)):
-                between = _tau(_between(ours, theirs), method)
-                own = _tau(_within(theirs), method)
-                family.append(
-                    {"corpus": corpus, "condition": one.name, "method": method, "guided": method in one.guides}
-                    | {"to_base": _mean(between), "within_base": _mean(within[method]), "within_own": _mean(own)}
-                    | _compared(between, within[method])
-                    | {"histogram": _histogram(between), "histogram_base": _histogram(within[method])}
-                )
-            order = list(within)
-            family.sort(key=lambda row: order.index(row["method"]))
-            p = holm([np.nan if row["p"] is None else row["p"] for row in family])
-            rows += [
-                row | {"p_holm": None if np.isnan(own) else float(own)} for row, own in zip(family, p, strict=True)
+        for condition in others:
+            theirs = _runs(measured, condition, corpus)
+            known = _methods(theirs)
+            family = [
+                _row(corpus, condition, method, _tau(_between(ours, theirs), method), within[method], theirs)
+                for method in within
+                if method in known
             ]
+            corrected = holm([np.nan if row.p is None else row.p for row in family])
+            rows += [replace(row, p_holm=number(p)) for row, p in zip(family, corrected, strict=True)]
     return rows
 
 
-def between_methods(found: Found, conditions: Sequence[Condition], corpora: Sequence[str]) -> list[Row]:
+def _row(
+    corpus: str,
+    condition: Condition,
+    method: str,
+    between: dict[str, float],
+    within: dict[str, float],
+    theirs: Runs,
+) -> AlikeRow:
+    """Whether a condition differs from the baseline more than its seeds do: the difference, paired by text."""
+    differences = np.array([between[text] - within[text] for text in between if text in within])
+    over = estimate(differences) if differences.size else Estimate(None, None, None, 0, 0)
+    return AlikeRow(
+        corpus=corpus,
+        condition=condition.name,
+        method=method,
+        guided=method in condition.guides,
+        to_base=mean(between.values()),
+        within_base=mean(within.values()),
+        within_own=mean(_tau(_within(theirs), method).values()),
+        difference=over.mean,
+        low=over.low,
+        high=over.high,
+        p=number(float(signed_rank(differences).p[0])) if differences.size else None,
+        texts=over.n,
+        histogram=_histogram(between),
+        histogram_base=_histogram(within),
+    )
+
+
+def between_methods(
+    measured: Measurements, conditions: Sequence[Condition], corpora: Sequence[str]
+) -> list[MethodPair]:
     """Tau between every two methods of one model, mean over texts and seeds."""
     rows = []
     for corpus in corpora:
-        for one in conditions:
-            runs = _runs(found, one, corpus)
+        for condition in conditions:
+            runs = _runs(measured, condition, corpus)
             for a, b in combinations(_methods(runs), 2):
-                values = [
-                    kendall(np.abs(first.scores), np.abs(own.readings[b][key].scores))
-                    for _, own in runs
-                    for key, first in own.readings[a].items()
-                ]
-                known = [value for value in values if value is not None]
-                tau = float(np.mean(known)) if known else None
-                rows.append({"corpus": corpus, "condition": one.name, "a": a, "b": b, "tau": tau, "n": len(known)})
+                pairs = (compared(run.readings[a], run.readings[b], abs=True) for _, run in runs)
+                known = [tau for pair in pairs for tau in pair.tau if tau is not None]
+                rows.append(MethodPair(corpus, condition.name, a, b, mean(known), len(known)))
     return rows
 
 
 # -- pairs of runs ------------------------------------------------------------------------------------------
 
 
-def _runs(found: Found, one: Condition, corpus: str) -> Runs:
-    return [(run.seed, own) for run, own in zip(one.runs, seeds_of(found, one, corpus), strict=True)]
+def _runs(measured: Measurements, condition: Condition, corpus: str) -> Runs:
+    seeds = seeds_of(measured, condition, corpus)
+    return [(run.seed, seed) for run, seed in zip(condition.runs, seeds, strict=True)]
 
 
 def _methods(runs: Runs) -> list[str]:
-    names = list(dict.fromkeys(name for _, own in runs for name in own.readings))
+    names = list(dict.fromkeys(name for _, run in runs for name in run.readings))
     return [name for name in names if base_name(name) != CHANCE]
 
 
@@ -115,26 +137,6 @@ def _tau(pairs: Sequence[tuple[Measured, Measured]], method: str) -> dict[str, f
     return {text: float(np.mean(values)) for text, values in texts.items()}
 
 
-def _mean(values: dict[str, float]) -> float | None:
-    return float(np.mean(list(values.values()))) if values else None
-
-
-def _compared(between: dict[str, float], within: dict[str, float]) -> Row:
-    """Whether a condition differs from the baseline more than its seeds do: the difference, paired by text."""
-    common = [text for text in between if text in within]
-    differences = np.array([between[text] - within[text] for text in common])
-    if not common:
-        return {"difference": None, "low": None, "high": None, "p": None, "texts": 0}
-    low, high = (bound[0] for bound in bca(differences[None]))
-    return {
-        "difference": float(differences.mean()),
-        "low": None if np.isnan(low) else float(low),
-        "high": None if np.isnan(high) else float(high),
-        "p": float(signed_rank(differences).p[0]),
-        "texts": len(common),
-    }
-
-
-def _histogram(values: dict[str, float]) -> list[int]:
+def _histogram(values: dict[str, float]) -> tuple[int, ...]:
     """How many texts lie in each of 20 equal stretches from -1 to 1."""
-    return np.histogram(list(values.values()), bins=BINS, range=(-1.0, 1.0))[0].tolist()
+    return tuple(np.histogram(list(values.values()), bins=BINS, range=(-1.0, 1.0))[0].tolist())

@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from veridical.core.statistics import ALPHA, FEWEST, LEVEL, holm, signed_rank
+from veridical.core.statistics import ALPHA, FEWEST, LEVEL, holm, number, signed_rank
 from veridical.probes.options import MARGIN
 
 State = Literal["raised", "lowered", "unchanged", "unclear"]
@@ -46,23 +46,24 @@ def changes(
     """
     tables = {key: _tables(*both) for key, both in pairs.items()}
     p = [float(signed_rank(_mean(guided) - _mean(base)).p[0]) for base, guided in tables.values()]
-    found = {}
-    for (key, (base, guided)), own, corrected in zip(tables.items(), p, holm(p), strict=True):
+    changed = {}
+    for (key, (base, guided)), single, corrected in zip(tables.items(), p, holm(p), strict=True):
         difference, low, high = interval(base, guided)
-        known = None if np.isnan(own) else (own, float(corrected))
-        found[key] = Change(
+        known = number(single)
+        p_holm = None if known is None else float(corrected)
+        changed[key] = Change(
             base=_overall(base),
             guided=_overall(guided),
             difference=difference,
             low=low,
             high=high,
-            p=None if known is None else known[0],
-            p_holm=None if known is None else known[1],
+            p=known,
+            p_holm=p_holm,
             texts=base.shape[1],
             seeds=(len(base), len(guided)),
-            state=_state(low, high, known[1] if known else 1.0, margin),
+            state=_state(low, high, 1.0 if p_holm is None else p_holm, margin),
         )
-    return found
+    return changed
 
 
 def interval(base: np.ndarray, guided: np.ndarray) -> tuple[float | None, float | None, float | None]:
@@ -83,7 +84,7 @@ def interval(base: np.ndarray, guided: np.ndarray) -> tuple[float | None, float 
     variance = sum(part for part, _ in parts)
     if variance <= 1e-18:
         return difference, difference, difference
-    freedom = variance**2 / sum(part**2 / own for part, own in parts)
+    freedom = variance**2 / sum(part**2 / free for part, free in parts)
     half = float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
     return difference, difference - half, difference + half
 
@@ -105,11 +106,11 @@ def _tables(
     sides = (base, guided)
     names = dict.fromkeys(text for side in sides for seed in side for text in seed)
     texts = [t for t in names if all(any(not np.isnan(seed.get(t, np.nan)) for seed in side) for side in sides)]
-    made = []
+    tables = []
     for side in sides:
         table = np.array([[seed.get(t, np.nan) for t in texts] for seed in side]).reshape(len(side), len(texts))
-        made.append(table[~np.isnan(table).all(1)])  # a seed that has none of them says nothing
-    return made[0], made[1]
+        tables.append(table[~np.isnan(table).all(1)])  # a seed that has none of them says nothing
+    return tables[0], tables[1]
 
 
 def _mean(table: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from veridical.attribution import methods as all_methods
 from veridical.audits.audit import claim
 from veridical.audits.corpora import Corpus, corpora_of
 from veridical.audits.selection import supported
-from veridical.core import store, tables
+from veridical.core import store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -35,8 +35,9 @@ from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
+from veridical.probes.guidance.record import SUMMARY, Cut, GuidanceSettings, GuidanceSummary, TextSettings
 from veridical.probes.guidance.runs import Condition, condition, selection
-from veridical.probes.guidance.summary import TABLES, summarise
+from veridical.probes.guidance.summary import TABLES, Findings, summarise
 from veridical.probes.options import GuidanceOptions
 
 BASELINE = "baseline"
@@ -44,10 +45,10 @@ BASELINE = "baseline"
 
 @dataclass(frozen=True)
 class Guidance:
-    """What was found and where it lies."""
+    """What was findings and where it lies."""
 
     folder: Path
-    summary: Mapping[str, Any]
+    summary: GuidanceSummary
 
     @property
     def page(self) -> Path:
@@ -55,7 +56,7 @@ class Guidance:
 
     @property
     def verdict(self) -> str:
-        return str(self.summary["headline"])
+        return self.summary.headline
 
 
 @takes(GuidanceOptions)
@@ -65,18 +66,15 @@ def guidance(options: GuidanceOptions) -> Guidance:
     The other corpora serve for macro-F1 and, where they have rationales, for the rest. A witness that a condition
     guides is none for it. Metrics of faithfulness are shown and held against macro-F1 out of domain.
     """
-    from veridical.probes.guidance.page import guidance_page
-
     conditions = _conditions(options.base, options.guided)
     data, split, ood_split, margin = options.data, options.split, options.ood_split, options.margin
-    limit, ood_limit, f1_limit = options.limit, options.ood_limit, options.f1_limit
     draws, by, seed = options.draws, options.by, options.seed
     home = load_data(data) if isinstance(data, str) else data
-    others = [_elsewhere(load_data(one) if isinstance(one, str) else one, split, ood_split) for one in options.ood]
+    others = [_elsewhere(load_data(ood) if isinstance(ood, str) else ood, split, ood_split) for ood in options.ood]
     if not any(e.rationale for e in home.splits.get(split, ())):
         raise InputError(f"{home.name} has no rationales in its split {split!r}; use data that has, such as planted.")
-    seen = all_methods.choose_all(options.witnesses)
-    wanted = _specs(options.methods, [choice.label for choice in seen], conditions)
+    seen = [choice.label for choice in all_methods.choose_all(options.witnesses)]
+    wanted = _specs(options.methods, seen, conditions)
     abroad = _specs(options.ood_methods, (), conditions)
     judges = tuple(choice.label for choice in all_metrics.choose_all(options.metrics))
     first = load(conditions[0].runs[0].folder)
@@ -86,58 +84,110 @@ def guidance(options: GuidanceOptions) -> Guidance:
     away = Settings(tuple(m for m in abroad if m in works or m not in wanted), judges, draws, by, seed)
     if not how.plausibility:
         raise InputError(f"None of the metrics {', '.join(judges)} compares with a rationale; add auc.")
-    folder = Path(options.out)
-    settings = {
-        "split": split,
-        "ood_split": ood_split or split,
-        "limit": limit,
-        "ood_limit": ood_limit,
-        "f1_limit": f1_limit,
-        "seed": seed,
-    }
-    _claim(folder, home, others, settings)
-    found: dict[tuple[str, int], dict[str, Measured]] = {}
-    baseline: dict[tuple[str, int], float | None] = {}
-    cuts: dict[str, dict[str, int]] = {}
-    corpora: list[Corpus] = []
-    runs = [(one, run) for one in conditions for run in one.runs]
-    with Report("Measuring", len(runs) * (1 + len(others)), progress=options.progress) as report:
+    limits = (options.limit, options.ood_limit, options.f1_limit)
+    texts = TextSettings(split, ood_split or split, *limits, seed)
+    asked = Asked(conditions, home, others, texts, how, away)
+    folder, steps = Path(options.out), sum(len(c.runs) for c in conditions) * (1 + len(others))
+    _claim(folder, asked)
+    with Report("Measuring", steps, progress=options.progress) as report:
         chosen_by = selection(conditions)
         for note in filter(None, [*left_out, chosen_by]):
             report.say(note)
-        for one, run in runs:
-            clf = load(run.folder)
-            corpora = corpora_of(clf, home, others, split=split, limit=limit, ood_limit=ood_limit, seed=seed)
-            predicted = corpora_of(clf, home, others, split=split, limit=f1_limit, seed=seed)
-            place = claim(folder / "runs" / store.slug(one.name) / f"seed{run.seed}", clf, corpora, settings)
-            own = found.setdefault((one.name, run.seed), {})
-            for corpus, more in zip(corpora, predicted, strict=True):
-                chosen = how if corpus.role == "in" else away
-                own[corpus.name] = measure(clf, corpus, more.examples, place, chosen)
-                cuts.setdefault(corpus.name, _cut(clf, corpus))
-                report.advance(f"{one.name} seed {run.seed}, {corpus.name}")
-            if one is conditions[0]:
-                for key, value in _baseline_losses(clf, run.folder, home, conditions[1:], place).items():
-                    baseline[key, run.seed] = value
-    summary = {
-        "title": f"{', '.join(one.name for one in conditions[1:])} against {BASELINE} on {home.name}",
-        **summarise(conditions, corpora, found, baseline, how, [c.label for c in seen], margin, cuts),
-        "settings": {**settings, "methods": how.methods, "ood_methods": away.methods, "metrics": judges}
-        | {"witnesses": [c.label for c in seen], "margin": margin, "draws": draws, "by": by},
-        "left_out": left_out,
-        "selection": chosen_by,
-        **_stamp(),
-    }
-    summary = store.plain(summary)  # as the page would read it from the file
-    store.write_json(folder / "summary.json", summary)
-    for name in TABLES:
-        if summary[name]:
-            store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(summary[name]))
-    store.write_text(folder / "report.html", guidance_page(summary))
+        measured = _measure(asked, folder, report)
+    findings = summarise(
+        conditions, measured.corpora, measured.runs, measured.baseline, how, seen, margin, measured.cuts
+    )
+    settings = GuidanceSettings(
+        **vars(texts),
+        methods=how.methods,
+        ood_methods=away.methods,
+        metrics=judges,
+        witnesses=tuple(seen),
+        margin=margin,
+        draws=draws,
+        by=by,
+    )
+    summary = _summary(findings, settings, home.name, left_out, chosen_by)
+    _write(folder, summary)
     return Guidance(folder, summary)
 
 
+def _summary(
+    findings: Findings, settings: GuidanceSettings, data: str, left_out: Sequence[str], chosen_by: str
+) -> GuidanceSummary:
+    guided = [condition.name for condition in findings.conditions[1:]]
+    return GuidanceSummary(
+        title=f"{', '.join(guided)} against {BASELINE} on {data}",
+        headline=findings.headline,
+        verdicts=findings.verdicts,
+        conditions=findings.conditions,
+        corpora=findings.corpora,
+        changes=findings.changes,
+        **vars(findings.tables),
+        settings=settings,
+        left_out=tuple(left_out),
+        selection=chosen_by,
+        **_stamp(),
+    )
+
+
+def _write(folder: Path, summary: GuidanceSummary) -> None:
+    from veridical.probes.guidance.page import guidance_page
+
+    stored.write(folder / SUMMARY, summary)
+    for name in TABLES:
+        if rows := getattr(summary, name):
+            store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(rows))
+    store.write_text(folder / "report.html", guidance_page(summary))
+
+
 # -- what is measured ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which runs are measured on which texts, and how."""
+
+    conditions: Sequence[Condition]  # the baseline first
+    home: Dataset
+    others: Sequence[Dataset]
+    texts: TextSettings
+    how: Settings  # at home
+    away: Settings
+
+
+@dataclass(frozen=True)
+class MeasuredRuns:
+    """What the runs gave."""
+
+    runs: dict[tuple[str, int], dict[str, Measured]]  # condition and seed -> corpus
+    baseline: dict[tuple[str, int], float | None]  # the explanation loss of a guide and a seed of the baseline
+    cuts: dict[str, Cut]  # by corpus
+    corpora: list[Corpus]
+
+
+def _measure(asked: Asked, folder: Path, report: Report) -> MeasuredRuns:
+    """Every run on every corpus; what is stored already is read."""
+    measured = MeasuredRuns({}, {}, {}, [])
+    base, *guided = asked.conditions
+    for group, run in [(each, run) for each in asked.conditions for run in each.runs]:
+        clf, texts = load(run.folder), asked.texts
+        which: dict[str, Any] = {"split": texts.split, "seed": texts.seed}
+        explained = corpora_of(clf, asked.home, asked.others, limit=texts.limit, ood_limit=texts.ood_limit, **which)
+        predicted = corpora_of(clf, asked.home, asked.others, limit=texts.f1_limit, **which)
+        place = folder / "runs" / store.slug(group.name) / f"seed{run.seed}"
+        claim(place, clf, explained, store.plain(texts))
+        by_corpus = measured.runs.setdefault((group.name, run.seed), {})
+        for corpus, more in zip(explained, predicted, strict=True):
+            how = asked.how if corpus.role == "in" else asked.away
+            by_corpus[corpus.name] = measure(clf, corpus, more.examples, place, how)
+            measured.cuts.setdefault(corpus.name, _cut(clf, corpus))
+            report.advance(f"{group.name} seed {run.seed}, {corpus.name}")
+        measured.corpora[:] = explained
+        if group is base:
+            losses = _baseline_losses(clf, run.folder, asked.home, guided, place)
+            measured.baseline.update({(guide, run.seed): loss for guide, loss in losses.items()})
+    return measured
 
 
 def _conditions(base: Any, guided: Mapping[str, Any]) -> list[Condition]:
@@ -152,24 +202,24 @@ def _conditions(base: Any, guided: Mapping[str, Any]) -> list[Condition]:
     return [condition(name, several(held)) for name, held in {BASELINE: base, **guided}.items()]
 
 
-def _elsewhere(data: Dataset, split: str, own: str | None) -> Dataset:
-    """The data with its split `own` in the place of `split`."""
-    if own is None:
+def _elsewhere(data: Dataset, split: str, ood_split: str | None) -> Dataset:
+    """The data with its split `ood_split` in the place of `split`."""
+    if ood_split is None:
         return data
-    if own not in data.splits:
-        raise InputError(f"{data.name!r} has no split {own!r}; it has: {', '.join(data.splits)}.")
-    return replace(data, splits={**data.splits, split: data.splits[own]})
+    if ood_split not in data.splits:
+        raise InputError(f"{data.name!r} has no split {ood_split!r}; it has: {', '.join(data.splits)}.")
+    return replace(data, splits={**data.splits, split: data.splits[ood_split]})
 
 
 def _specs(given: str | Sequence[str], more: Sequence[str], conditions: Sequence[Condition]) -> list[str]:
     """Labels of the methods: those given, and always those that some condition guides."""
-    guides = [guide for one in conditions for guide in one.guides]
+    guides = [guide for condition in conditions for guide in condition.guides]
     return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*listed(given), *more, *guides])))
 
 
-def _claim(folder: Path, home: Dataset, others: Sequence[Dataset], settings: Mapping[str, Any]) -> None:
+def _claim(folder: Path, asked: Asked) -> None:
     """Which texts a folder is about may not change; conditions may come later."""
-    spec = {"data": home.name, "ood": [other.name for other in others], **settings}
+    spec = {"data": asked.home.name, "ood": [other.name for other in asked.others], **store.plain(asked.texts)}
     store.claim(folder, spec)
     store.clean(folder)
     store.write_json(folder / "spec.json", spec)
@@ -179,7 +229,8 @@ def _baseline_losses(
     clf: Classifier, run: Path, home: Dataset, guided: Sequence[Condition], place: Path
 ) -> dict[str, float | None]:
     """The explanation loss on dev of a baseline run, for every guide of the others: the point of weight 0."""
-    wanted = {one.explanation.choice.label: one.explanation for one in guided if one.explanation is not None}
+    terms = [condition.explanation for condition in guided]
+    wanted = {term.choice.label: term for term in terms if term is not None}
     if not wanted or not home.splits.get("train") or not home.splits.get("dev"):
         return {}
     limit = store.read_json(run / "spec.json")["data"]["limit"]
@@ -190,10 +241,9 @@ def _baseline_losses(
     return {label: explanation_loss(clf, train, dev, term, place) for label, term in wanted.items()}
 
 
-def _cut(clf: Classifier, corpus: Corpus) -> dict[str, int]:
-    """Texts that are longer than the model reads, and the tokens they lost."""
+def _cut(clf: Classifier, corpus: Corpus) -> Cut:
     encoded = clf.encode(corpus.examples)
-    return {"cut_texts": sum(e.cut > 0 for e in encoded), "cut_tokens": sum(e.cut for e in encoded)}
+    return Cut(cut_texts=sum(e.cut > 0 for e in encoded), cut_tokens=sum(e.cut for e in encoded))
 
 
 def _stamp() -> dict[str, Any]:

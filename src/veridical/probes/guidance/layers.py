@@ -45,18 +45,17 @@ def layer_rows(clf: Classifier, batch: Batch, techniques: Collection[str]) -> Ro
         attentions = [layer.mean(1) for layer in clf.forward(batch, attentions=True).attentions]  # L x [B, T, T]
     eye = torch.eye(batch.ids.shape[1], dtype=attentions[0].dtype, device=clf.device)
     read = read_row(clf, eye.expand_as(attentions[0]), batch.mask)  # [B, T], what the head reads
-    found = {"attention": roll(read, reversed(attentions))[0]}
+    rows = {"attention": roll(read, reversed(attentions))[0]}
     if "rollout" in needed:
-        found["rollout"] = roll(read, (normalised(layer + eye) for layer in reversed(attentions)))[1]
+        rows["rollout"] = roll(read, (normalised(layer + eye) for layer in reversed(attentions)))[1]
     if seen is not None and "alti" in needed:
-        found["alti:rollout=false"], found["alti"] = alti_layers(seen)
+        rows["alti:rollout=false"], rows["alti"] = alti_layers(seen)
     if seen is not None and "decompx" in needed:
-        rows = torch.zeros_like(found["attention"])
+        rows["decompx"] = torch.zeros_like(rows["attention"])
         for i in range(len(batch.ids)):
             keep = kept(seen, i)
-            rows[i][:, keep] = readouts(seen, i, How())[:, : len(keep)]
-        found["decompx"] = rows
-    return {name: torch.where(batch.mask[:, None], found[name], 0.0) for name in techniques}
+            rows["decompx"][i][:, keep] = readouts(seen, i, How())[:, : len(keep)]
+    return {name: torch.where(batch.mask[:, None], rows[name], 0.0) for name in techniques}
 
 
 def layered(clf: Classifier) -> bool:
@@ -73,4 +72,4 @@ def rows_of(
             rows = layer_rows(clf, clf.collate([encoded[i] for i in places]), techniques)
             for row, place in enumerate(places):
                 length = len(encoded[place].ids)
-                yield place, {name: own[row, :, :length].float().cpu() for name, own in rows.items()}
+                yield place, {name: scores[row, :, :length].float().cpu() for name, scores in rows.items()}

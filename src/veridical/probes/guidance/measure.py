@@ -24,13 +24,15 @@ from veridical.audits.evaluate import evaluate
 from veridical.audits.likeness import Readings, by_key, reading
 from veridical.core import store
 from veridical.core.records import Encoded, Example
+from veridical.core.registry import Choice
 from veridical.explanations.explain import explained
+from veridical.metric import Metric
 from veridical.metric import metrics as all_metrics
 from veridical.model.accuracy import Scores, score, targets
 from veridical.model.ask import TOKEN_BUDGET, ask, batches_of, predict
 from veridical.model.classifier import Classifier
 from veridical.model.erase import Operator
-from veridical.probes.guidance.layers import layered, rows_of, techniques_of
+from veridical.probes.guidance.layers import Rows, layered, rows_of, techniques_of
 from veridical.probes.guidance.reliance import Reliance, reliance
 from veridical.training.term import Weighted, ready
 
@@ -79,11 +81,11 @@ def measure(
 ) -> Measured:
     """`corpus` is explained; `predicted` are the texts, usually more of them, that the predictions are scored on."""
     place = folder / "corpora" / store.slug(corpus.name)
-    found = evaluate(
+    evaluation = evaluate(
         clf, corpus.examples, how.methods, how.metrics, corpus=corpus.name, seed=how.seed, out=place, tick=tick
     )
     values: dict[tuple[str, str], Values] = {}
-    for cell in found.cells:
+    for cell in evaluation.cells:
         value = cell.score.value
         values.setdefault((cell.metric, cell.method), {})[cell.example] = np.nan if value is None else value
     encoded = [e for e in clf.encode(corpus.examples) if e.example.rationale]
@@ -91,7 +93,7 @@ def measure(
     return Measured(
         scores=predictions(clf, predicted, place),
         values=values,
-        readings={name: by_key(map(reading, rows)) for name, rows in found.attributions.items()},
+        readings={name: by_key(map(reading, rows)) for name, rows in evaluation.attributions.items()},
         layers=layers,
         specials=specials,
         reliance=_reliance(clf, encoded, place, how),
@@ -118,14 +120,14 @@ def explanation_loss(
     def work() -> float | None:
         seen, encoded = clf.encode(train), clf.encode(dev)
         labels, gold = (targets(part, clf.labels, clf.kind == "multi") for part in (train, dev))
-        (one,) = ready((term,), clf, seen, labels)
+        (prepared,) = ready((term,), clf, seen, labels)
         total = 0.0
         with clf.still(), clf.eager():
             for rows in batches_of([len(e.ids) for e in encoded], TOKEN_BUDGET):
                 batch = clf.collate([encoded[i] for i in rows])
-                output = clf.forward(batch, attentions="attention" in one.term.needs)
-                total += float(one.loss(clf, batch, output, gold[rows].to(clf.device))[0].detach())
-        size = one.size(encoded, gold)
+                output = clf.forward(batch, attentions="attention" in prepared.term.needs)
+                total += float(prepared.loss(clf, batch, output, gold[rows].to(clf.device))[0].detach())
+        size = prepared.size(encoded, gold)
         return total / size if size else None
 
     key = store.stable_hash([term.choice.label, train, dev])
@@ -150,8 +152,8 @@ def _by_parts(
     rows: list[dict[str, Any]] = []
     for part in store.parts(folder, len(encoded), PART):
         if not part.done:
-            made = work(encoded[part.start : part.stop])
-            store.write_parquet(part.path, pyarrow.Table.from_pylist(made, schema=pyarrow.schema(dict(kinds))))
+            new = work(encoded[part.start : part.stop])
+            store.write_parquet(part.path, pyarrow.Table.from_pylist(new, schema=pyarrow.schema(dict(kinds))))
         rows += store.read_parquet(part.path).to_pylist()
     return rows
 
@@ -167,28 +169,8 @@ def _layers(
     chosen = [all_metrics.choose(name) for name in how.plausibility]
 
     def work(part: Sequence[Encoded]) -> list[dict[str, Any]]:
-        made: dict[int, list[dict[str, Any]]] = {}
-        for i, rows in rows_of(clf, part, techniques):
-            e = part[i]
-            nothing = np.zeros(len(clf.labels))  # plausibility looks at scores and marks alone
-            plain = explained(clf, e, 0, nothing, nothing)
-            outside = [not free for free in e.free]
-            for name, own in rows.items():
-                total = own.sum(-1).clamp_min(1e-12)
-                for metric in chosen:
-                    found = [
-                        metric.entry.run(replace(plain, scores=row), **metric.options).value for row in own.numpy()
-                    ]
-                    made.setdefault(i, []).append(
-                        {
-                            "example": e.example.id,
-                            "technique": name,
-                            "metric": metric.label,
-                            "values": found,
-                            "specials": (own[:, outside].sum(-1) / total).tolist(),
-                        }
-                    )
-        return [row for i in sorted(made) for row in made[i]]
+        by_text = {i: _layer_rows(clf, part[i], rows, chosen) for i, rows in rows_of(clf, part, techniques)}
+        return [row for i in sorted(by_text) for row in by_text[i]]
 
     text, numbers = pyarrow.string(), pyarrow.list_(pyarrow.float64())
     kinds = {"example": text, "technique": text, "metric": text, "values": numbers, "specials": numbers}
@@ -201,6 +183,23 @@ def _layers(
         if row["technique"] == "attention":
             specials[row["example"]] = row["specials"]
     return layers, specials
+
+
+def _layer_rows(
+    clf: Classifier, encoded: Encoded, rows: Rows, metrics: Sequence[Choice[Metric]]
+) -> list[dict[str, Any]]:
+    """Of one text: every metric of every layer's row, by technique."""
+    nothing = np.zeros(len(clf.labels))  # plausibility looks at scores and marks alone
+    plain = explained(clf, encoded, 0, nothing, nothing)
+    outside = [not free for free in encoded.free]
+    held = []
+    for technique, scores in rows.items():  # scores: [L, T]
+        specials = (scores[:, outside].sum(-1) / scores.sum(-1).clamp_min(1e-12)).tolist()
+        for metric in metrics:
+            values = [metric.entry.run(replace(plain, scores=row), **metric.options).value for row in scores.numpy()]
+            about = {"example": encoded.example.id, "technique": technique, "metric": metric.label}
+            held.append({**about, "values": values, "specials": specials})
+    return held
 
 
 def _reliance(clf: Classifier, encoded: Sequence[Encoded], place: Path, how: Settings) -> dict[str, Reliance]:
@@ -217,8 +216,10 @@ def _reliance(clf: Classifier, encoded: Sequence[Encoded], place: Path, how: Set
             )
             for e, logits, probabilities in zip(part, full.logits, full.probabilities, strict=True)
         ]
-        found = [one for one, _ in ask(clf, askers)]
-        return [{"example": e.example.id, **asdict(one)} for e, one in zip(part, found, strict=True) if one is not None]
+        texts = [text for text, _ in ask(clf, askers)]
+        return [
+            {"example": e.example.id, **asdict(text)} for e, text in zip(part, texts, strict=True) if text is not None
+        ]
 
     number = pyarrow.float64()
     names = ("confidence", "rationale", "others", "flips_rationale", "flips_others", "alone", "empty")

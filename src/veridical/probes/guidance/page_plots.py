@@ -26,9 +26,9 @@ def key(place: int) -> Markup:
     return Markup(f'<svg class="key" {box} aria-hidden="true">{mark(place, 0, 0)}</svg>')
 
 
-def _svg(kind: str, width: int, height: int, said: str, parts: Sequence[str]) -> Markup:
+def _svg(kind: str, width: int, height: int, words: str, parts: Sequence[str]) -> Markup:
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return Markup(f'<svg class="{kind}" {box} role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>')
+    return Markup(f'<svg class="{kind}" {box} role="img" aria-label="{escape(words)}">{"".join(parts)}</svg>')
 
 
 def _frame(x: Scale, y: Scale, width: int, height: int, x_label: str, y_label: str) -> list[str]:
@@ -45,7 +45,7 @@ def _frame(x: Scale, y: Scale, width: int, height: int, x_label: str, y_label: s
     return parts
 
 
-def lines(series: Sequence[tuple[int, Sequence[float | None]]], said: str, *, y_label: str, x_label: str) -> Markup:
+def lines(series: Sequence[tuple[int, Sequence[float | None]]], words: str, *, y_label: str, x_label: str) -> Markup:
     """A line per condition over 1, 2, 3, ...; all of one figure."""
     width, height = 300, 210
     count = max((len(values) for _, values in series), default=1)
@@ -58,7 +58,7 @@ def lines(series: Sequence[tuple[int, Sequence[float | None]]], said: str, *, y_
         path = "L".join(f"{px} {py}" for px, py in known)
         parts.append(f'<path class="line c{place % COLOURS}" d="M{path}"/>' if known else "")
         parts += [mark(place, px, py) for px, py in known]
-    return _svg("chart", width, height, said, parts)
+    return _svg("chart", width, height, words, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class Spot:
     place: int
     x: float
     y: float
-    said: str
+    words: str
     name: str = ""  # printed beside it
     faint: bool = False  # one of several behind a mean
 
 
-def spots(points: Sequence[Spot], said: str, *, x_label: str, y_label: str, verticals: Sequence[float] = ()) -> Markup:
+def spots(points: Sequence[Spot], words: str, *, x_label: str, y_label: str, verticals: Sequence[float] = ()) -> Markup:
     """Points in a plane, with vertical lines at some values."""
     width, height = 360, 270
     x = linear([*(p.x for p in points), *verticals], 46, width - 16, count=4)
@@ -93,15 +93,15 @@ def spots(points: Sequence[Spot], said: str, *, x_label: str, y_label: str, vert
             anchor, at = ("end", px - 8) if left else ("start", px + 8)
             name = f'<text class="name" x="{at:.1f}" y="{ly:.1f}" text-anchor="{anchor}">{escape(point.name)}</text>'
         kind = ' class="faint-spot"' if point.faint else ""
-        parts.append(f"<g{kind}><title>{escape(point.said)}</title>{mark(point.place, px, py)}{name}</g>")
-    return _svg("chart", width, height, said, parts)
+        parts.append(f"<g{kind}><title>{escape(point.words)}</title>{mark(point.place, px, py)}{name}</g>")
+    return _svg("chart", width, height, words, parts)
 
 
-def histogram(counts: Sequence[int], others: Sequence[int], place: int, said: str) -> Markup:
+def histogram(counts: Sequence[int], others: Sequence[int], place: int, words: str) -> Markup:
     """Shares of texts per stretch of -1 to 1: bars, and the yardstick as a line over them."""
     width, height = 190, 92
     x = Scale(-1, 1, 6, width - 6)
-    shares, line = ([c / max(1, sum(own)) for c in own] for own in (counts, others))
+    shares, line = ([c / max(1, sum(side)) for c in side] for side in (counts, others))
     y = Scale(0, max([*shares, *line, 1e-9]), height - 16, 6)
     step = 2 / max(1, len(counts))
     parts = [f'<line class="grid" x1="6" x2="{width - 6}" y1="{y.start}" y2="{y.start}"/>']
@@ -118,4 +118,4 @@ def histogram(counts: Sequence[int], others: Sequence[int], place: int, said: st
         parts.append(f'<path class="yardstick" d="M{x(-1)} {y.start}{steps}L{x(1)} {y.start}"/>')
     for value in (-1, 0, 1):
         parts.append(f'<text x="{x(value)}" y="{height - 3}" text-anchor="middle">{tick(value)}</text>')
-    return _svg("histogram", width, height, said, parts)
+    return _svg("histogram", width, height, words, parts)

@@ -44,8 +44,8 @@ def relied(texts: Mapping[str, Reliance]) -> dict[str, float]:
     """By text: above 0 the prediction rests more on a marked word than on another; 1 is all of the mean confidence."""
     if not texts:
         return {}
-    confidence = max(float(np.mean([one.confidence for one in texts.values()])), TINY)
-    return {text: (one.rationale - one.others) / confidence for text, one in texts.items()}
+    confidence = max(float(np.mean([held.confidence for held in texts.values()])), TINY)
+    return {text: (held.rationale - held.others) / confidence for text, held in texts.items()}
 
 
 def reliance(

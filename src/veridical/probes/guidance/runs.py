@@ -43,18 +43,18 @@ class Condition:
     @property
     def guides(self) -> tuple[str, ...]:
         """The attribution methods that the objective guides."""
-        found = []
-        for one in read_objective(self.objective):
-            if one.weight and one.name == "explanation":
-                found.append(methods.choose(Spec.read(one.choice.options["method"], INSIDE)).label)
-            elif one.weight and one.name in PULLED:
-                found.append(PULLED[one.name])
-        return tuple(dict.fromkeys(found))
+        guided = []
+        for term in read_objective(self.objective):
+            if term.weight and term.name == "explanation":
+                guided.append(methods.choose(Spec.read(term.choice.options["method"], INSIDE)).label)
+            elif term.weight and term.name in PULLED:
+                guided.append(PULLED[term.name])
+        return tuple(dict.fromkeys(guided))
 
     @property
     def explanation(self) -> Weighted | None:
         """The term `explanation` of the objective."""
-        return next((one for one in read_objective(self.objective) if one.name == "explanation"), None)
+        return next((term for term in read_objective(self.objective) if term.name == "explanation"), None)
 
     @property
     def setting(self) -> str:
@@ -65,7 +65,7 @@ class Condition:
         held = dict(read_bounds(self.bound)).get("explanation")
         if held is not None:
             return f"bound {held.name}"
-        alone = all(one.weight == 0 for one in read_objective(self.objective) if one.name != "explanation")
+        alone = all(each.weight == 0 for each in read_objective(self.objective) if each.name != "explanation")
         return "alone" if alone else f"weight {term.weight:g}"
 
     @property
@@ -83,8 +83,8 @@ def condition(name: str, sources: Sequence[str | Path]) -> Condition:
         (spec["objective"], spec.get("bound", ""), spec["model"], f"select={spec['train']['select']}") for spec in specs
     }
     if len(kinds) > 1:
-        said = " and ".join(sorted(" ".join(filter(None, kind)) for kind in kinds)[:2])
-        raise InputError(f"The runs of {name!r} were not trained alike ({said}); give every condition its own name.")
+        two = " and ".join(sorted(" ".join(filter(None, kind)) for kind in kinds)[:2])
+        raise InputError(f"The runs of {name!r} were not trained alike ({two}); give every condition its own name.")
     runs, failed, seen = [], [], set()
     for folder, spec in zip(folders, specs, strict=True):
         if spec["seed"] in seen:
@@ -105,7 +105,7 @@ def condition(name: str, sources: Sequence[str | Path]) -> Condition:
 
 def selection(conditions: Sequence[Condition]) -> str:
     """What has to be said of how epochs were chosen; empty where all conditions had one rule."""
-    rules = {one.name: one.select for one in conditions}
+    rules = {condition.name: condition.select for condition in conditions}
     if len(set(rules.values())) == 1:
         return ""
     listed = ", ".join(f"{name} by {rule}" for name, rule in rules.items())
@@ -119,10 +119,10 @@ def _runs_in(folder: Path) -> list[Path]:
     if (folder / "spec.json").is_file():
         return [folder]
     # By number, so that seed10 does not come before seed2; `bound/` beside them holds the runs of a bound's search.
-    found = [path for path in folder.glob("seed*") if path.name[4:].isdigit() and (path / "spec.json").is_file()]
-    if not found:
+    runs = [path for path in folder.glob("seed*") if path.name[4:].isdigit() and (path / "spec.json").is_file()]
+    if not runs:
         raise InputError(
             f"{folder} is no training run (no spec.json) and holds none (seed0, seed1, ...); name a folder that "
             f"`veridical train` finished ({SCORES})."
         )
-    return sorted(found, key=lambda path: int(path.name[4:]))
+    return sorted(runs, key=lambda path: int(path.name[4:]))

@@ -20,12 +20,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from veridical.probes.guidance.change import Change, State
+from veridical.probes.guidance.record import AlikeRow, Outcome, Prediction, SpecialShare
 
-Outcome = Literal["changed", "hacked", "mixed", "unmoved", "unclear"]
-Row = Mapping[str, Any]
 STILL: tuple[State, ...] = ("unchanged", "lowered")
 
 
@@ -51,51 +49,49 @@ class Verdict:
     sentence: str
 
 
-def outcome_of(found: Evidence) -> Outcome:
+def outcome_of(evidence: Evidence) -> Outcome:
     """The rule above."""
-    guided = [found.plausibility[name].state for name in found.guides if name in found.plausibility]
-    others = [found.plausibility[name].state for name in found.witnesses if name in found.plausibility]
-    if found.reliance.state == "raised":
+    guided = [evidence.plausibility[name].state for name in evidence.guides if name in evidence.plausibility]
+    others = [evidence.plausibility[name].state for name in evidence.witnesses if name in evidence.plausibility]
+    if evidence.reliance.state == "raised":
         return "changed"
-    if found.reliance.state not in STILL or found.moved < found.margin:
+    if evidence.reliance.state not in STILL or evidence.moved < evidence.margin:
         return "unclear"
     if "raised" in guided:
         return "mixed" if "raised" in others else "hacked"
     return "unmoved" if all(state in STILL for state in guided) else "unclear"
 
 
-def verdict(found: Evidence) -> Verdict:
+def verdict(evidence: Evidence) -> Verdict:
     """The outcome in words, with its figures."""
-    outcome = outcome_of(found)
-    guided, rests = _guided(found), _reliance(found)
-    said = {
+    outcome = outcome_of(evidence)
+    guided, rests = _guided(evidence), _reliance(evidence)
+    words = {
         "changed": f"{rests}: it changed what the model relies on",
         "hacked": f"{rests}: what the model relies on did not change, the loss was met by what it guides alone",
         "mixed": f"{rests}, although explanations that were not guided moved too: a change of what the model relies on "
         "is not shown",
         "unmoved": f"{rests}: it moved nothing",
-        "unclear": _unclear(found),
+        "unclear": _unclear(evidence),
     }[outcome]
-    if outcome == "unclear":
-        said = f"{_name(found)}: {said}"
-    else:
-        link = "and" if outcome == "changed" or "raised" not in _states(found, found.guides) else "but"
-        said = f"{_name(found)} {guided}, {link} {said}" if guided else f"{_name(found)}: {said}"
-    return Verdict(found.condition, outcome, f"{said}.")
+    if outcome == "unclear" or not guided:
+        return Verdict(evidence.condition, outcome, f"{_name(evidence)}: {words}.")
+    link = "and" if outcome == "changed" or "raised" not in _states(evidence, evidence.guides) else "but"
+    return Verdict(evidence.condition, outcome, f"{_name(evidence)} {guided}, {link} {words}.")
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
     """All conditions in one sentence."""
     if len(verdicts) == 1:
         return verdicts[0].sentence
-    said = {
+    words: dict[Outcome, str] = {
         "changed": "made the model rely more on the rationale",
         "hacked": "met the loss without changing what the model relies on",
         "mixed": "moved explanations, guided or not, without reliance being shown to change",
         "unmoved": "moved nothing",
     }
-    groups = {kind: [v.condition for v in verdicts if v.outcome == kind] for kind in (*said, "unclear")}
-    parts = [f"{listed(groups[kind])} {words}" for kind, words in said.items() if groups[kind]]
+    groups = {kind: [v.condition for v in verdicts if v.outcome == kind] for kind in (*words, "unclear")}
+    parts = [f"{listed(groups[kind])} {did}" for kind, did in words.items() if groups[kind]]
     if groups["unclear"]:
         parts.append(f"{'what' if parts else 'What'} {listed(groups['unclear'])} changed cannot be told")
     return "; ".join(parts) + "."
@@ -104,76 +100,77 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 # -- words --------------------------------------------------------------------------------------------------
 
 
-def _name(found: Evidence) -> str:
-    if not found.guides:
-        return f"{found.condition} (which guides no explanation)"
-    return f"Guiding {listed(found.guides)} ({found.condition})"
+def _name(evidence: Evidence) -> str:
+    if not evidence.guides:
+        return f"{evidence.condition} (which guides no explanation)"
+    return f"Guiding {listed(evidence.guides)} ({evidence.condition})"
 
 
-def _guided(found: Evidence) -> str:
+def _guided(evidence: Evidence) -> str:
     parts = []
-    for name in found.guides:
-        change = found.plausibility.get(name)
+    for name in evidence.guides:
+        change = evidence.plausibility.get(name)
         if change is not None:
             words = {"raised": "raised", "lowered": "lowered", "unchanged": "left", "unclear": "may have moved"}
             where = " where it was" if change.state == "unchanged" else ""
-            parts.append(f"{words[change.state]} the plausibility of {name}{where} ({_by(change, found.metric)})")
+            parts.append(f"{words[change.state]} the plausibility of {name}{where} ({_by(change, evidence.metric)})")
     return " and ".join(parts)
 
 
-def _reliance(found: Evidence) -> str:
-    change = found.reliance
+def _reliance(evidence: Evidence) -> str:
+    change = evidence.reliance
     how = {"raised": "more than", "lowered": "less than", "unchanged": "no more than"}.get(change.state, "as much as")
     cost = _by(change, "of its confidence")
-    return f"erasing {found.marked} rather than others costs the prediction {how} before ({cost})"
+    return f"erasing {evidence.marked} rather than others costs the prediction {how} before ({cost})"
 
 
-def _unclear(found: Evidence) -> str:
+def _unclear(evidence: Evidence) -> str:
     """Why nothing can be said."""
-    change = found.reliance
+    change = evidence.reliance
     rests = f"{change.texts} texts and {min(change.seeds)} seed{'' if min(change.seeds) == 1 else 's'} a side"
     if min(change.seeds) < 2:
         return f"cannot be told from {rests}: what guidance does and what another seed does look alike"
     if change.texts == 0 or change.low is None:
         return f"cannot be told from {rests}: too few texts have a rationale to erase"
-    if found.moved < found.margin:
-        return f"cannot be told: erasing words, marked or not, hardly moves its predictions ({_plain(found.moved)})"
+    if evidence.moved < evidence.margin:
+        return f"cannot be told: erasing words, marked or not, hardly moves its predictions ({_plain(evidence.moved)})"
     if change.state in STILL:
-        said = f"reliance on {found.marked} did not grow ({_by(change, 'of the confidence')})"
-        return f"{said}, but whether the guided scores moved cannot be told from {rests}"
+        still = f"reliance on {evidence.marked} did not grow ({_by(change, 'of the confidence')})"
+        return f"{still}, but whether the guided scores moved cannot be told from {rests}"
     return (
-        f"cannot be told from {rests}: reliance on {found.marked} changed by {_by(change, 'of the confidence')}, which "
-        "neither leaves out 0 nor stays within the margin"
+        f"cannot be told from {rests}: reliance on {evidence.marked} changed by {_by(change, 'of the confidence')}, "
+        "which neither leaves out 0 nor stays within the margin"
     )
 
 
-def _witnesses(found: Evidence) -> str:
-    if not any(name in found.plausibility for name in found.witnesses):
+def _witnesses(evidence: Evidence) -> str:
+    if not any(name in evidence.plausibility for name in evidence.witnesses):
         return "No method that was not guided bears witness."
-    said = []
+    parts = []
     for state, words in (
         ("raised", "more plausible now"),
         ("lowered", "less plausible now"),
         ("unchanged", "where it was"),
         ("unclear", "cannot be told"),
     ):
-        names = [n for n in found.witnesses if n in found.plausibility and found.plausibility[n].state == state]
+        names = [
+            n for n in evidence.witnesses if n in evidence.plausibility and evidence.plausibility[n].state == state
+        ]
         if names:
-            shown = [f"{n} ({_signed(found.plausibility[n].difference)})" for n in names]
-            said.append(f"{words}: {listed(shown)}")
-    whole = "; ".join(said)
-    return f"Not guided, {whole}."
+            shown = [f"{n} ({_signed(evidence.plausibility[n].difference)})" for n in names]
+            parts.append(f"{words}: {listed(shown)}")
+    return f"Not guided, {'; '.join(parts)}."
 
 
-def _states(found: Evidence, names: Sequence[str]) -> list[State]:
-    return [found.plausibility[name].state for name in names if name in found.plausibility]
+def _states(evidence: Evidence, names: Sequence[str]) -> list[State]:
+    return [evidence.plausibility[name].state for name in names if name in evidence.plausibility]
 
 
 def _by(change: Change, unit: str) -> str:
     if change.difference is None:
         return "undefined"
-    said = f"{_signed(change.difference)} {unit}"
-    return said if change.low is None else f"{said}, 95% {_signed(change.low)} to {_signed(change.high)}"
+    difference = f"{_signed(change.difference)} {unit}"
+    return difference if change.low is None else f"{difference}, 95% {_signed(change.low)} to {_signed(change.high)}"
 
 
 def _signed(value: float | None) -> str:
@@ -189,38 +186,48 @@ def listed(names: Sequence[str]) -> str:
 
 
 def details(
-    found: Evidence, *, alike: Sequence[Row], specials: Sequence[Row], predictions: Sequence[Row], base: str
+    evidence: Evidence,
+    *,
+    alike: Sequence[AlikeRow],
+    specials: Sequence[SpecialShare],
+    predictions: Sequence[Prediction],
+    base: str,
 ) -> list[str]:
     """Sentences on how alike explanations are to the baseline's, where attention went, and what F1 is now."""
-    said = [_witnesses(found)]
-    rows = [row for row in alike if row["method"] in (*found.guides, *found.witnesses) and row["to_base"] is not None]
-    if rows and any(row["within_base"] is not None for row in rows):
-        taus = [f"{row['method']} {_plain(row['to_base'])} ({_plain(row['within_base'])})" for row in rows]
-        said.append(
+    lines = [_witnesses(evidence), _alike(evidence, alike)]
+    share = {row.condition: row.mean for row in specials}  # rows come layer by layer: the last one stays
+    if {base, evidence.condition} <= share.keys():
+        lines.append(
+            f"Attention of the last layer on tokens that are not explained: {_plain(share[evidence.condition])} "
+            f"({_plain(share[base])} in the baseline)."
+        )
+    scores = {(row.corpus, row.condition): row.mean for row in predictions if row.score == "macro_f1"}
+    shown = [
+        f"{corpus} {_plain(scores[corpus, evidence.condition])} ({_plain(scores[corpus, base])})"
+        for corpus in dict.fromkeys(corpus for corpus, _ in scores)
+        if (corpus, evidence.condition) in scores and (corpus, base) in scores
+    ]
+    if shown:
+        lines.append(f"Macro-F1, in brackets the baseline's: {', '.join(shown)}.")
+    return [line for line in lines if line]
+
+
+def _alike(evidence: Evidence, alike: Sequence[AlikeRow]) -> str:
+    named = (*evidence.guides, *evidence.witnesses)
+    rows = [row for row in alike if row.method in named and row.to_base is not None]
+    if not rows:
+        return ""
+    if any(row.within_base is not None for row in rows):
+        taus = [f"{row.method} {_plain(row.to_base)} ({_plain(row.within_base)})" for row in rows]
+        return (
             "How alike it and the baseline rank tokens (Kendall's tau), in brackets how alike two seeds of the "
             f"baseline do: {', '.join(taus)}."
         )
-    elif rows:
-        taus = [f"{row['method']} {_plain(row['to_base'])}" for row in rows]
-        said.append(
-            f"How alike it and the baseline rank tokens (Kendall's tau): {', '.join(taus)}; the baseline has one seed, "
-            "so how alike two of its seeds do is not known."
-        )
-    share = {row["condition"]: row["mean"] for row in specials}  # rows come layer by layer: the last one stays
-    if {base, found.condition} <= share.keys():
-        said.append(
-            f"Attention of the last layer on tokens that are not explained: {_plain(share[found.condition])} "
-            f"({_plain(share[base])} in the baseline)."
-        )
-    scores = {(row["corpus"], row["condition"]): row["mean"] for row in predictions if row["score"] == "macro_f1"}
-    shown = [
-        f"{corpus} {_plain(scores[corpus, found.condition])} ({_plain(scores[corpus, base])})"
-        for corpus in dict.fromkeys(corpus for corpus, _ in scores)
-        if (corpus, found.condition) in scores and (corpus, base) in scores
-    ]
-    if shown:
-        said.append(f"Macro-F1, in brackets the baseline's: {', '.join(shown)}.")
-    return said
+    taus = [f"{row.method} {_plain(row.to_base)}" for row in rows]
+    return (
+        f"How alike it and the baseline rank tokens (Kendall's tau): {', '.join(taus)}; the baseline has one seed, "
+        "so how alike two of its seeds do is not known."
+    )
 
 
 def _plain(value: float | None) -> str:

@@ -25,7 +25,7 @@ from veridical.core.records import Attribution, Encoded
 from veridical.core.registry import Choice
 from veridical.explanations.explain import attributions
 from veridical.model.erase import budget
-from veridical.retraining.roar.experiment import SPLITS, Bench, bench
+from veridical.retraining.roar.experiment import SPLITS, Bench, read_bench
 from veridical.retraining.roar.mask import (
     Amount,
     Orders,
@@ -54,8 +54,8 @@ def place(measure: str) -> str:
     if measure in FIXED:
         return measure
     choice = methods.choose(measure)
-    own = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', choice.label)[:60].strip('-')}-{store.stable_hash(own)}"
+    identity = {"name": choice.entry.name, "options": dict(choice.options), "version": choice.entry.version}
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', choice.label)[:60].strip('-')}-{store.stable_hash(identity)}"
 
 
 def curve_place(measure: str, steps: Steps, recursive: bool) -> str:
@@ -70,35 +70,35 @@ def curve_place(measure: str, steps: Steps, recursive: bool) -> str:
 
 def shared(*, out: str, seed: int, everything: bool) -> None:
     """Train on the whole texts (their weights are kept: all measures explain them), or with everything masked."""
-    own = bench(out, seed)
+    bench = read_bench(out, seed)
     if not everything:
-        train_point(own, own.place / "whole", own.encoded, keep=True)
+        train_point(bench, bench.place / "whole", bench.encoded, keep=True)
         return
-    every = {split: [np.flatnonzero(e.free) for e in own.encoded[split]] for split in SPLITS}
-    train_point(own, own.place / "masked", _dataset(own, every, Amount(100)))
+    every = {split: [np.flatnonzero(e.free) for e in bench.encoded[split]] for split in SPLITS}
+    train_point(bench, bench.place / "masked", _dataset(bench, every, Amount(100)))
 
 
 def chain(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit: Unit, last: int) -> None:
     """All points of one measure and seed, one after the other."""
-    own, steps = bench(out, seed), Steps(size, unit, last)
-    here = own.place / curve_place(measure, steps, recursive)
+    bench, steps = read_bench(out, seed), Steps(size, unit, last)
+    here = bench.place / curve_place(measure, steps, recursive)
     if measure in FIXED:
-        orders = {split: [FIXED[measure](e, seed) for e in own.encoded[split]] for split in SPLITS}
+        orders = {split: [FIXED[measure](e, seed) for e in bench.encoded[split]] for split in SPLITS}
         for amount in steps.amounts:
-            train_point(own, here / amount.name, _dataset(own, orders, amount))
+            train_point(bench, here / amount.name, _dataset(bench, orders, amount))
         return
     choice = methods.choose(measure)
-    held = own.place / place(measure) / "order"
-    _explain(own, choice, own.place / "whole" / BEST, held)
+    held = bench.place / place(measure) / "order"
+    _explain(bench, choice, bench.place / "whole" / BEST, held)
     before: Amount | None = None
     for amount in steps.amounts:
         folder = here / amount.name
         if before is not None and recursive:
-            held = _explain_anew(own, choice, here / before.name, held, before)
+            held = _explain_anew(bench, choice, here / before.name, held, before)
         if not folder.exists():
             # The weights of the last point serve nobody, unless somebody asks for a few tokens more one day.
             keep = recursive and (amount != steps.amounts[-1] or unit == "token")
-            train_point(own, folder, _dataset(own, _read(held), amount), keep=keep)
+            train_point(bench, folder, _dataset(bench, _read(held), amount), keep=keep)
         before = amount
 
 
@@ -108,21 +108,21 @@ def leak(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit:
     A classifier that sees only where a text is masked and how long it is should know no more than one that sees
     everything masked. If it does, the measure has told it the class.
     """
-    own, steps = bench(out, seed), Steps(size, unit, last)
-    here = own.place / curve_place(measure, steps, recursive)
-    highest = worst_point(own.place, measure, steps, recursive, score)
+    bench, steps = read_bench(out, seed), Steps(size, unit, last)
+    here = bench.place / curve_place(measure, steps, recursive)
+    highest = worst_point(bench.place, measure, steps, recursive, score)
     if highest is None:
         return
-    held = own.place / place(measure) / "order"
+    held = bench.place / place(measure) / "order"
     if recursive and highest != steps.amounts[0]:
         held = here / steps.amounts[steps.amounts.index(highest) - 1].name / "order"
     orders = _read(held)
     texts = {}
     for split in SPLITS:
-        positions = gone(orders[split], highest, own.job.rounding)
-        pairs = zip(own.encoded[split], positions, strict=True)
-        texts[split] = [positions_only(e, some, own.mask, own.filler) for e, some in pairs]
-    train_point(own, leak_place(here, highest), texts)
+        positions = gone(orders[split], highest, bench.experiment.rounding)
+        pairs = zip(bench.encoded[split], positions, strict=True)
+        texts[split] = [positions_only(e, some, bench.mask, bench.filler) for e, some in pairs]
+    train_point(bench, leak_place(here, highest), texts)
 
 
 def leak_place(curve: Path, amount: Amount) -> Path:
@@ -136,7 +136,7 @@ def worst_point(seed: Path, measure: str, steps: Steps, recursive: bool, score: 
         point = read_point(seed / curve_place(measure, steps, recursive) / amount.name)
         floor = read_point(seed / RANDOM / amount.name)
         if point is not None and floor is not None:
-            excess[amount] = point["scores"]["test"][score] - floor["scores"]["test"][score]
+            excess[amount] = point.test(score) - floor.test(score)
     highest = max(excess, key=lambda amount: (excess[amount], -amount.value), default=None)
     return highest if highest is not None and excess[highest] > 0 else None
 
@@ -144,63 +144,61 @@ def worst_point(seed: Path, measure: str, steps: Steps, recursive: bool, score: 
 # -- explanations -------------------------------------------------------------------------------------------
 
 
-def _dataset(own: Bench, orders: Orders, amount: Amount) -> dict[str, list[Encoded]]:
-    found = {}
+def _dataset(bench: Bench, orders: Orders, amount: Amount) -> dict[str, list[Encoded]]:
+    texts = {}
     for split in SPLITS:
-        positions = gone(orders[split], amount, own.job.rounding)
-        pairs = zip(own.encoded[split], positions, strict=True)
-        found[split] = [masked(e, some, own.mask) for e, some in pairs]
-    return found
+        positions = gone(orders[split], amount, bench.experiment.rounding)
+        pairs = zip(bench.encoded[split], positions, strict=True)
+        texts[split] = [masked(e, some, bench.mask) for e, some in pairs]
+    return texts
 
 
-def _explain_anew(own: Bench, choice: Choice[Method], point: Path, held: Path, amount: Amount) -> Path:
+def _explain_anew(bench: Bench, choice: Choice[Method], point: Path, held: Path, amount: Amount) -> Path:
     """Explain a point's own texts with its own weights, which have then done their work."""
     new = point / "order"
-    if _missing(own, new):
+    if _missing(bench, new):
         orders = _read(held)
-        before = {split: gone(orders[split], amount, own.job.rounding) for split in SPLITS}
-        _explain(own, choice, point / BEST, new, before)
+        before = {split: gone(orders[split], amount, bench.experiment.rounding) for split in SPLITS}
+        _explain(bench, choice, point / BEST, new, before)
     store.remove(point / BEST)
     return new
 
 
-def _missing(own: Bench, folder: Path) -> list[tuple[str, store.Part]]:
-    every = [(split, part) for split in SPLITS for part in store.parts(folder / split, len(own.encoded[split]), PART)]
+def _missing(bench: Bench, folder: Path) -> list[tuple[str, store.Part]]:
+    every = [(split, part) for split in SPLITS for part in store.parts(folder / split, len(bench.encoded[split]), PART)]
     return [(split, part) for split, part in every if not part.done]
 
 
-def _explain(own: Bench, choice: Choice[Method], weights: Path, folder: Path, before: Orders | None = None) -> None:
+def _explain(bench: Bench, choice: Choice[Method], weights: Path, folder: Path, before: Orders | None = None) -> None:
     """Write the order in which tokens go: those gone before, then by what the measure says of the gold class."""
-    missing = _missing(own, folder)
+    missing = _missing(bench, folder)
     if not missing:
         return
-    own.clf.model.load_state_dict(load_file(weights))
-    own.clf.model.eval()
+    bench.clf.model.load_state_dict(load_file(weights))
+    bench.clf.model.eval()
     for split, part in missing:
         if part.done:  # as it may be since: both kinds of ROAR begin with the same explanation
             continue
-        texts = own.encoded[split][part.start : part.stop]
+        texts = bench.encoded[split][part.start : part.stop]
         gone_before: Sequence[Any] = [()] * len(texts)
         if before is not None:
             gone_before = before[split][part.start : part.stop]
-            texts = [masked(e, some, own.mask) for e, some in zip(texts, gone_before, strict=True)]
-        with own_threads(own.threads, own.clf.device):
-            found = attributions(own.clf, texts, choice, "gold")
+            texts = [masked(e, some, bench.mask) for e, some in zip(texts, gone_before, strict=True)]
+        with own_threads(bench.threads, bench.clf.device):
+            explanations = attributions(bench.clf, texts, choice, "gold")
         columns: dict[str, list[Any]] = {
-            "order": [order(a.scores, a.encoded.free, some) for a, some in zip(found, gone_before, strict=True)],
-            "seconds": [a.cost.seconds for a in found],
+            "order": [order(a.scores, a.encoded.free, some) for a, some in zip(explanations, gone_before, strict=True)],
+            "seconds": [a.cost.seconds for a in explanations],
         }
         if before is None and split == "test":
-            tops = [held_by_top(a) for a in found]
+            tops = [held_by_top(a) for a in explanations]
             columns["by_tokens"], columns["by_share"] = [top[0] for top in tops], [top[1] for top in tops]
         store.write_parquet(part.path, columns)
 
 
 def _read(folder: Path) -> Orders:
-    return {
-        split: [np.asarray(own, dtype=np.int32) for own in store.read_parts(folder / split)["order"].to_pylist()]
-        for split in SPLITS
-    }
+    columns = {split: store.read_parts(folder / split)["order"].to_pylist() for split in SPLITS}
+    return {split: [np.asarray(positions, dtype=np.int32) for positions in rows] for split, rows in columns.items()}
 
 
 def held_by_top(attribution: Attribution) -> tuple[list[float | None], list[float | None]]:

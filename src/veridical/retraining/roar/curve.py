@@ -19,7 +19,7 @@ RESAMPLES = 9_999  # as in the released code
 
 # Of a curve beside the baseline. `none`: the seeds do not tell the two apart.
 Side = Literal["below", "none", "above"]
-SAID: dict[Side, str] = {
+SIDES: dict[Side, str] = {
     "below": "significantly below random",
     "none": "not distinguishable",
     "above": "above: possible class leakage",
@@ -52,7 +52,7 @@ def area(ratios: Sequence[float], measure: Sequence[float], random: Sequence[flo
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class OverSeeds:
     """A mean over seeds; an interval from five on (a bootstrap of two values returns the two)."""
 
     mean: float | None
@@ -68,13 +68,13 @@ class Estimate:
         return "below" if self.low > 0 else "above" if self.high < 0 else "none"
 
 
-def estimate(values: Sequence[float | None], interval: Interval = "bca") -> Estimate:
+def over_seeds(values: Sequence[float | None], interval: Interval = "bca") -> OverSeeds:
     """Mean and 95% interval over seeds; a seed without a value is left out."""
     known = np.array([value for value in values if value is not None], dtype=np.float64)
     if not len(known):
-        return Estimate(None, None, None, 0)
+        return OverSeeds(None, None, None, 0)
     mean, n = float(known.mean()), len(known)
-    return Estimate(mean, *(_bounds(known, interval) if n >= FEWEST else (None, None)), n)
+    return OverSeeds(mean, *(_bounds(known, interval) if n >= FEWEST else (None, None)), n)
 
 
 def _bounds(known: np.ndarray, interval: Interval) -> tuple[float, float]:
@@ -89,11 +89,11 @@ def _bounds(known: np.ndarray, interval: Interval) -> tuple[float, float]:
     return float(known.mean()) - half, float(known.mean()) + half
 
 
-def said(found: Estimate, recursive: bool) -> str:
+def verdict(mean: OverSeeds, recursive: bool) -> str:
     """The verdict in words. Without recursion a curve that is not below the baseline says nothing: what a measure did
     not mark may be a copy of what it did."""
-    if found.side is None:
-        return f"no verdict from {found.n} of the {FEWEST} seeds it takes" if found.n else "not run"
-    if found.side == "none" and not recursive:
-        return f"{SAID['none']}: inconclusive without recursion"
-    return SAID[found.side]
+    if mean.side is None:
+        return f"no verdict from {mean.n} of the {FEWEST} seeds it takes" if mean.n else "not run"
+    if mean.side == "none" and not recursive:
+        return f"{SIDES['none']}: inconclusive without recursion"
+    return SIDES[mean.side]

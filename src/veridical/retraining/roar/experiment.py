@@ -31,7 +31,7 @@ SPLITS = ("train", "dev", "test")
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Experiment:
     """What every cell of a benchmark shares."""
 
     folder: Path
@@ -52,7 +52,7 @@ class Job:
 class Bench:
     """A classifier of one seed with its first weights, and the texts as it reads them: encoded once."""
 
-    job: Job
+    experiment: Experiment
     seed: int
     clf: Classifier
     first: dict[str, torch.Tensor]  # every training starts from these
@@ -62,11 +62,11 @@ class Bench:
 
     @property
     def place(self) -> Path:
-        return self.job.folder / f"seed{self.seed}"
+        return self.experiment.folder / f"seed{self.seed}"
 
     @property
     def threads(self) -> int:
-        return self.job.config.threads or 1
+        return self.experiment.config.threads or 1
 
     @property
     def filler(self) -> int:
@@ -86,7 +86,7 @@ def asked(
     config: TrainConfig | Mapping[str, Any] | None,
     limit: int | None,
     rounding: Rounding,
-) -> Job:
+) -> Experiment:
     """This data, model and training for a folder that is new or of them already; nothing is written. `config` may be a
     table of settings on top of the model's own."""
     if isinstance(data, str):
@@ -99,9 +99,9 @@ def asked(
     model = _spelled(Path(out), recorded(with_width(model, dataset)))
     if not isinstance(config, TrainConfig):
         config = build(TrainConfig, config or {}, base=training(model, dataset), where="train")
-    job = Job(Path(out), dataset, model, config, rounding)
-    store.claim(job.folder, job.spec)
-    return job
+    experiment = Experiment(Path(out), dataset, model, config, rounding)
+    store.claim(experiment.folder, experiment.spec)
+    return experiment
 
 
 def _spelled(folder: Path, model: str) -> str:
@@ -111,16 +111,16 @@ def _spelled(folder: Path, model: str) -> str:
     return held if same_record(held, model) else model
 
 
-def begin(job: Job) -> None:
+def begin(experiment: Experiment) -> None:
     """Claim the folder and put the texts into it, for the workers."""
-    store.claim(job.folder, job.spec)
+    store.claim(experiment.folder, experiment.spec)
     for name, write in (
-        ("spec.json", lambda path: store.write_json(path, job.spec)),  # first: it is what makes the folder ours
-        ("data.parquet", lambda path: store.write_parquet(path, _columns(job.data))),
-        ("stamp.json", lambda path: store.write_json(path, store.stamp(threads=job.config.threads))),
+        ("spec.json", lambda path: store.write_json(path, experiment.spec)),  # first: it is what makes the folder ours
+        ("data.parquet", lambda path: store.write_parquet(path, _columns(experiment.data))),
+        ("stamp.json", lambda path: store.write_json(path, store.stamp(threads=experiment.config.threads))),
     ):
-        if not (job.folder / name).exists():
-            write(job.folder / name)
+        if not (experiment.folder / name).exists():
+            write(experiment.folder / name)
 
 
 def _check(data: Dataset) -> None:
@@ -151,7 +151,7 @@ def _columns(data: Dataset) -> dict[str, list[Any]]:
     }
 
 
-def read_job(folder: str | Path) -> Job:
+def read_experiment(folder: str | Path) -> Experiment:
     """What `begin` put into a folder."""
     folder = Path(folder)
     spec = store.read_json(folder / "spec.json")["roar"]
@@ -162,10 +162,10 @@ def read_job(folder: str | Path) -> Job:
         splits[row["split"]].append(Example(row["id"], row["text"], row["label"], row["context"], spans))
     named = spec["data"]
     data = Dataset(named["name"], tuple(named["labels"]), {split: tuple(rows) for split, rows in splits.items()})
-    return Job(folder, data, spec["model"], build(TrainConfig, spec["train"]), spec["rounding"])
+    return Experiment(folder, data, spec["model"], build(TrainConfig, spec["train"]), spec["rounding"])
 
 
-def bench(folder: str | Path, seed: int) -> Bench:
+def read_bench(folder: str | Path, seed: int) -> Bench:
     """A classifier of one seed, ready to be trained; the cells of a worker that share a seed share it."""
     folder = Path(folder)
     return _bench(folder, seed, store.stable_hash(store.read_json(folder / "spec.json")))
@@ -173,23 +173,25 @@ def bench(folder: str | Path, seed: int) -> Bench:
 
 @lru_cache(maxsize=1)
 def _bench(folder: Path, seed: int, spec: str) -> Bench:
-    return make_bench(read_job(folder), seed)
+    return make_bench(read_experiment(folder), seed)
 
 
-def make_bench(job: Job, seed: int) -> Bench:
-    how = {"max_length": job.config.max_length, "dropout": job.config.dropout}
-    clf = create(from_record(job.model), job.data, seed=seed, **how)
+def make_bench(experiment: Experiment, seed: int) -> Bench:
+    how = {"max_length": experiment.config.max_length, "dropout": experiment.config.dropout}
+    clf = create(from_record(experiment.model), experiment.data, seed=seed, **how)
     if torch.accelerator.is_available():
         clf.model.to(torch.accelerator.current_accelerator())
     mask = getattr(clf.tokenizer, "mask_token_id", None)
     if mask is None:
-        raise InputError(f"The tokenizer of {job.model!r} has no mask token, and ROAR masks; take another model.")
+        raise InputError(
+            f"The tokenizer of {experiment.model!r} has no mask token, and ROAR masks; take another model."
+        )
     return Bench(
-        job=job,
+        experiment=experiment,
         seed=seed,
         clf=clf,
         first={name: tensor.detach().cpu().clone() for name, tensor in clf.model.state_dict().items()},
-        encoded={split: clf.encode(job.data.splits[split]) for split in SPLITS},
-        gold={split: targets(job.data.splits[split], job.data.labels, False) for split in SPLITS},
+        encoded={split: clf.encode(experiment.data.splits[split]) for split in SPLITS},
+        gold={split: targets(experiment.data.splits[split], experiment.data.labels, False) for split in SPLITS},
         mask=int(mask),
     )

@@ -70,8 +70,8 @@ class Steps:
 def order(scores: np.ndarray, free: Sequence[bool], gone: Sequence[int] | np.ndarray = ()) -> np.ndarray:
     """A text's free positions, those already masked first, then by score, ties by lowest position."""
     held = {int(position) for position in gone}
-    rest = [position for position in ranking(scores, free).tolist() if position not in held]
-    return np.array([*(int(position) for position in gone), *rest], dtype=np.int32)
+    left = [position for position in ranking(scores, free).tolist() if position not in held]
+    return np.array([*(int(position) for position in gone), *left], dtype=np.int32)
 
 
 def random_order(encoded: Encoded, seed: int) -> np.ndarray:
@@ -104,4 +104,4 @@ def positions_only(encoded: Encoded, positions: Sequence[int] | np.ndarray, mask
 
 def gone(orders: Sequence[np.ndarray], amount: Amount, rounding: Rounding) -> list[np.ndarray]:
     """The positions masked in every text at an amount."""
-    return [own[: amount.of(len(own), rounding)] for own in orders]
+    return [positions[: amount.of(len(positions), rounding)] for positions in orders]

@@ -13,13 +13,14 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from veridical.core import store
+from veridical.core import store, stored
 from veridical.core.records import Encoded
 from veridical.grid import liveness
-from veridical.model.accuracy import score
+from veridical.model.accuracy import Scores, score
 from veridical.retraining.roar.experiment import Bench
 from veridical.training.journal import CHECKPOINT, LOG
 from veridical.training.loop import fit
@@ -28,6 +29,25 @@ from veridical.training.task import ask_all, own_threads, prepare
 
 POINT = "point.json"
 OLD_LOCK = "lock"  # a file that versions before 0.2 held a lock on
+
+
+@dataclass(frozen=True)
+class Point:
+    """What `point.json` holds."""
+
+    SCHEMA: ClassVar[int] = 1
+
+    scores: Mapping[str, Scores]  # on dev and on test
+    epochs: int  # trained
+    best_epoch: int  # whose weights were scored
+    dev: tuple[float | None, ...]  # after every epoch, the score that chose among them
+    seconds: float
+
+    def test(self, score: str) -> float:
+        """A score on the test texts."""
+        value = self.scores["test"][score]
+        assert value is not None  # accuracy and F1 exist wherever there are texts
+        return value
 
 
 def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]], *, keep: bool = False) -> None:
@@ -43,26 +63,26 @@ def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]]
                 store.remove(work / name)
 
 
-def _trained(bench: Bench, work: Path, encoded: Mapping[str, list[Encoded]]) -> dict[str, Any]:
-    clf, config = bench.clf, bench.job.config
+def _trained(bench: Bench, work: Path, encoded: Mapping[str, list[Encoded]]) -> Point:
+    clf, config = bench.clf, bench.experiment.config
     clf.model.load_state_dict(bench.first)
     task = prepare(clf, encoded, bench.gold, config=config, seed=bench.seed, folder=work)
     state = fit(task, progress=False)
     began = time.monotonic()
     scores = {split: score(ask_all(task, split), bench.gold[split], clf.kind) for split in ("dev", "test")}
     looks = [row["dev"] for row in store.read_jsonl(work / LOG) if "dev" in row]  # one per epoch
-    return {
-        "scores": scores,
-        "epochs": state.epoch,
-        "best_epoch": state.best_epoch,
-        "dev": [look.get(config.select) for look in looks],
-        "seconds": round(state.seconds + time.monotonic() - began, 3),
-    }
+    return Point(
+        scores=scores,
+        epochs=state.epoch,
+        best_epoch=state.best_epoch,
+        dev=tuple(look.get(config.select) for look in looks),
+        seconds=round(state.seconds + time.monotonic() - began, 3),
+    )
 
 
-def read_point(folder: Path) -> dict[str, Any] | None:
+def read_point(folder: Path) -> Point | None:
     """What is known of a point; none while it is not done."""
-    return store.read_json(folder / POINT) if folder.exists() else None
+    return stored.read(folder / POINT, Point) if folder.exists() else None
 
 
 @contextmanager

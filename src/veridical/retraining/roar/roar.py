@@ -12,7 +12,7 @@ A folder is of one dataset, model and training. More seeds, measures or steps ar
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,15 +29,26 @@ from veridical.grid import pool as grid
 from veridical.grid.job import is_done
 from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
-from veridical.retraining.roar.experiment import SPLITS, Bench, Job, asked, begin, make_bench
+from veridical.retraining.roar.experiment import SPLITS, Bench, Experiment, asked, begin, make_bench
 from veridical.retraining.roar.mask import Steps
 from veridical.retraining.roar.points import Request, column, default_score
+from veridical.retraining.roar.record import RoarSummary
 from veridical.retraining.roar.summary import write_facts, write_summary
 from veridical.retraining.roar.timing import Timing, spell, take_time
 
 __all__ = ["PAPER", "Estimate", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
 
 TIMING = "timing.json"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one measure takes of it."""
+
+    measure: str
+    trainings: int
+    explanations: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -49,21 +60,21 @@ class Estimate:
     explanations: int  # passes over all texts
     seconds: float
     left: float  # of the cells that are not done
-    rows: tuple[Mapping[str, Any], ...]  # the same by measure
+    rows: tuple[Share, ...]  # the same by measure
     timing: Timing
 
     def sentence(self, workers: int) -> str:
         timing = self.timing
         most = "at most " if timing.stops_early else ""
-        said = (
+        whole = (
             f"{self.cells} cells: {self.trainings} trainings of {most}{timing.epochs} epochs "
             f"({spell(timing.epoch)} an epoch); {timing.texts} texts explained {self.explanations} times. "
             f"{most.capitalize()}{'about' if most else 'About'} {spell(self.seconds)} of one core"
         )
         if not self.left:
-            return f"{said}, all of it done."
+            return f"{whole}, all of it done."
         left = f", of which {spell(self.left)} are left" if self.left < self.seconds else ""
-        return f"{said}{left}; {spell(self.left / workers)} with {workers} worker{'' if workers == 1 else 's'}."
+        return f"{whole}{left}; {spell(self.left / workers)} with {workers} worker{'' if workers == 1 else 's'}."
 
 
 @dataclass(frozen=True)
@@ -71,8 +82,15 @@ class Roar:
     """A benchmark as far as it has come; after a dry run its cost alone."""
 
     folder: Path
-    summary: Mapping[str, Any]
+    known: RoarSummary | None  # None after a dry run
     cost: Estimate
+
+    @property
+    def summary(self) -> RoarSummary:
+        """What is known so far."""
+        if self.known is None:
+            raise InputError("A dry run trains nothing, so it has no summary; run it without dry_run.")
+        return self.known
 
     @property
     def page(self) -> Path:
@@ -89,41 +107,41 @@ def roar(options: RoarOptions) -> Roar:
     workers, quick, model, data = options.workers, options.quick, options.model, options.data
     how: dict[str, Any] = {name: getattr(options, name) for name in ("engine", "workers", "shard", "address")}
     grid.check(**how)
-    job = asked(options.out, data, model, config=options.config, limit=options.limit, rounding=options.rounding)
+    experiment = asked(options.out, data, model, config=options.config, limit=options.limit, rounding=options.rounding)
     request = Request(
-        measures=_measures(options.methods, job.data),
+        measures=_measures(options.methods, experiment.data),
         seeds=_seeds(options.seeds if options.seeds is not None else QUICK_SEEDS if quick else SEEDS),
         steps=_steps(options.step or (QUICK_STEP if quick else STEP), options.tokens),
         kinds=(True, False) if options.plain else (True,),
-        score=options.score or default_score(job.data.name),
+        score=options.score or default_score(experiment.data.name),
         leakage=options.leakage,
         interval=options.interval,
     )
-    first = make_bench(job, request.seeds[0])
+    first = make_bench(experiment, request.seeds[0])
     for measure in request.measures:  # one that does not work on this model says so before anything is trained
         if measure not in FIXED:
             attributions(first.clf, first.encoded["test"][:1], all_methods.choose(measure), "gold")
     timing = _timing(first, request.measures)
-    cells = plan(job, request, timing)
-    cost = reckon(job, request, timing, cells)
-    done = sum(is_done(job.folder, cell.key, cell.hash) for cell in cells)
-    with Report(f"ROAR on {job.data.name}", len(cells), done=done, progress=options.progress) as report:
+    cells = plan(experiment, request, timing)
+    cost = reckon(experiment, request, timing, cells)
+    done = sum(is_done(experiment.folder, cell.key, cell.hash) for cell in cells)
+    with Report(f"ROAR on {experiment.data.name}", len(cells), done=done, progress=options.progress) as report:
         report.say(cost.sentence(workers or grid.cores()))
         if options.dry_run:
-            return Roar(job.folder, {}, cost)
-        begin(job)  # from here on the folder is of this data, model and training
+            return Roar(experiment.folder, None, cost)
+        begin(experiment)  # from here on the folder is of this data, model and training
         write_facts(first)
-        store.write_json(job.folder / TIMING, timing)
+        store.write_json(experiment.folder / TIMING, timing)
 
         def tick(key: str) -> None:
             report.advance(key)
-            write_summary(job.folder, request)
+            write_summary(experiment.folder, request)
 
         try:
-            grid.run(cells, job.folder, **how, tick=tick)
+            grid.run(cells, experiment.folder, **how, tick=tick)
         finally:  # whatever stopped it: what is done is told
-            summary = write_summary(job.folder, request)
-    return Roar(job.folder, summary, cost)
+            summary = write_summary(experiment.folder, request)
+    return Roar(experiment.folder, summary, cost)
 
 
 # -- what is asked for --------------------------------------------------------------------------------------
@@ -149,46 +167,51 @@ def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
 
 
 def _seeds(given: int | Sequence[int]) -> tuple[int, ...]:
-    found = range(given) if isinstance(given, int) else dict.fromkeys(given)
-    if not found:
+    seeds = range(given) if isinstance(given, int) else dict.fromkeys(given)
+    if not seeds:
         raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
-    return tuple(found)
+    return tuple(seeds)
 
 
 def _steps(step: int, tokens: int | None) -> Steps:
     return Steps(step) if tokens is None else Steps(1, "token", tokens)
 
 
-def plan(job: Job, request: Request, timing: Timing) -> list[grid.Job]:
+def plan(experiment: Experiment, request: Request, timing: Timing) -> list[grid.Job]:
     """The cells, seed by seed, so that the first whole curves are there as soon as can be."""
+    return [cell for seed in request.seeds for cell in _plan_of_seed(experiment, request, timing, seed)]
+
+
+def _plan_of_seed(experiment: Experiment, request: Request, timing: Timing, seed: int) -> list[grid.Job]:
+    """The two ends and the baseline, the measures' curves, and last the checks of those for leakage."""
     steps = request.steps
+    common: dict[str, Any] = {"out": str(experiment.folder.absolute()), "seed": seed}
     same = {"size": steps.size, "unit": steps.unit, "last": steps.last}
     points = len(steps.amounts)
-    out = str(job.folder.absolute())
-    cells = []
-    for seed in request.seeds:
-        own: dict[str, Any] = {"out": out, "seed": seed}
-        whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
-        cells.append(grid.Job(whole, "veridical.roar:shared", {**own, "everything": False}, weight=timing.point))
-        curve = {**own, "measure": RANDOM, "recursive": False, **same}
-        cells.append(grid.Job(random, "veridical.roar:chain", curve, weight=timing.chain(RANDOM, points, 0)))
-        end = grid.Job(f"seed{seed}/masked", "veridical.roar:shared", {**own, "everything": True}, weight=timing.point)
-        cells.append(end)
-        leaks = []
-        for recursive in request.kinds:
-            for measure in request.measures:
-                if measure in FIXED and not recursive:  # the same curve
-                    continue
-                key = f"seed{seed}/{place(measure)}/{steps.name if recursive else f'plain-{steps.name}'}"
-                curve = {**own, "measure": measure, "recursive": recursive, **same}
-                needs = () if measure in FIXED else (whole,)
-                cost = timing.chain(measure, points, _passes(request, measure, recursive))
-                cells.append(grid.Job(key, "veridical.roar:chain", curve, needs, cost))
-                if request.leakage and measure not in FIXED:
-                    check = {**curve, "score": column(request.score)}
-                    leaks.append(grid.Job(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
-        cells += leaks
-    return cells
+    whole, random = f"seed{seed}/whole", f"seed{seed}/{RANDOM}-{steps.name}"
+    baseline = {**common, "measure": RANDOM, "recursive": False, **same}
+    cells = [
+        grid.Job(whole, "veridical.roar:shared", {**common, "everything": False}, weight=timing.point),
+        grid.Job(random, "veridical.roar:chain", baseline, weight=timing.chain(RANDOM, points, 0)),
+        grid.Job(f"seed{seed}/masked", "veridical.roar:shared", {**common, "everything": True}, weight=timing.point),
+    ]
+    leaks = []
+    for measure, recursive in _chains(request):
+        key = f"seed{seed}/{place(measure)}/{steps.name if recursive else f'plain-{steps.name}'}"
+        curve = {**common, "measure": measure, "recursive": recursive, **same}
+        needs = () if measure in FIXED else (whole,)
+        cost = timing.chain(measure, points, _passes(request, measure, recursive))
+        cells.append(grid.Job(key, "veridical.roar:chain", curve, needs, cost))
+        if request.leakage and measure not in FIXED:
+            check = {**curve, "score": column(request.score)}
+            leaks.append(grid.Job(f"{key}-leak", "veridical.roar:leak", check, (key, random), timing.point))
+    return [*cells, *leaks]
+
+
+def _chains(request: Request) -> list[tuple[str, bool]]:
+    """The curves of a seed beside the baseline's: a measure, and whether recursive. A fixed order has one of both."""
+    chains = [(measure, recursive) for recursive in request.kinds for measure in request.measures]
+    return [(measure, recursive) for measure, recursive in chains if recursive or measure not in FIXED]
 
 
 def _passes(request: Request, measure: str, recursive: bool) -> int:
@@ -198,43 +221,40 @@ def _passes(request: Request, measure: str, recursive: bool) -> int:
     return len(request.steps.amounts) if recursive else int(True not in request.kinds)
 
 
-def reckon(job: Job, request: Request, timing: Timing, cells: Sequence[grid.Job]) -> Estimate:
+def reckon(experiment: Experiment, request: Request, timing: Timing, cells: Sequence[grid.Job]) -> Estimate:
     """What the cells cost together, and by measure."""
-    points, seeds = len(request.steps.amounts), len(request.seeds)
-    chains = [(measure, recursive) for recursive in request.kinds for measure in request.measures]
-    chains = [one for one in chains if one[1] or one[0] not in FIXED]
-    checks = sum(one[0] not in FIXED for one in chains) if request.leakage else 0
-    rows = [{"measure": "the two ends", "trainings": 2 * seeds, "explanations": 0, "seconds": 2 * seeds * timing.point}]
+    points, seeds, chains = len(request.steps.amounts), len(request.seeds), _chains(request)
+    rows = [Share("the two ends", 2 * seeds, 0, 2 * seeds * timing.point)]
     for measure, recursive in [(RANDOM, False), *chains]:
         passes = _passes(request, measure, recursive)
         rows.append(
-            {
-                "measure": measure if recursive or measure == RANDOM else f"{measure}, not recursive",
-                "trainings": points * seeds,
-                "explanations": passes * seeds,
-                "seconds": timing.chain(measure, points, passes) * seeds,
-            }
+            Share(
+                measure=measure if recursive or measure == RANDOM else f"{measure}, not recursive",
+                trainings=points * seeds,
+                explanations=passes * seeds,
+                seconds=timing.chain(measure, points, passes) * seeds,
+            )
         )
+    checks = sum(measure not in FIXED for measure, _ in chains) if request.leakage else 0
     if checks:
-        most = {"trainings": checks * seeds, "explanations": 0, "seconds": checks * seeds * timing.point}
-        rows.append({"measure": "leakage checks, at most", **most})
+        rows.append(Share("leakage checks, at most", checks * seeds, 0, checks * seeds * timing.point))
     return Estimate(
         cells=len(cells),
-        trainings=sum(row["trainings"] for row in rows),
-        explanations=sum(row["explanations"] for row in rows),
+        trainings=sum(row.trainings for row in rows),
+        explanations=sum(row.explanations for row in rows),
         seconds=sum(cell.weight for cell in cells),
-        left=sum(cell.weight for cell in cells if not is_done(job.folder, cell.key, cell.hash)),
+        left=sum(cell.weight for cell in cells if not is_done(experiment.folder, cell.key, cell.hash)),
         rows=tuple(rows),
         timing=timing,
     )
 
 
-def _timing(own: Bench, measures: Sequence[str]) -> Timing:
+def _timing(bench: Bench, measures: Sequence[str]) -> Timing:
     """Taken once per folder; measures asked for later are timed then."""
-    path = own.job.folder / TIMING
+    path = bench.experiment.folder / TIMING
     held = Timing(**store.read_json(path)) if path.exists() else None
     missing = [m for m in measures if m not in FIXED and (held is None or m not in held.explain)]
     if held is not None and not missing:
         return held
-    new = take_time(own, missing)
+    new = take_time(bench, missing)
     return dataclasses.replace(new, explain={**(held.explain if held else {}), **new.explain})

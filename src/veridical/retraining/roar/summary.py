@@ -9,186 +9,203 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
-from veridical.core import store, tables
+from veridical.core import store, stored, tables
 from veridical.page.words import short_names
 from veridical.retraining.roar import curve
-from veridical.retraining.roar.cells import (
-    FIXED,
-    RANDOM,
-    TOP_SHARES,
-    TOP_TOKENS,
-    place,
-)
-from veridical.retraining.roar.curve import estimate
+from veridical.retraining.roar.cells import FIXED, RANDOM, TOP_SHARES, TOP_TOKENS, place
+from veridical.retraining.roar.curve import over_seeds
 from veridical.retraining.roar.experiment import Bench
 from veridical.retraining.roar.page import roar_page
-from veridical.retraining.roar.points import FACTS, Points, Request, Row
+from veridical.retraining.roar.points import FACTS, Points, Request, SplitFacts
+from veridical.retraining.roar.record import (
+    SUMMARY,
+    TIME,
+    DataFacts,
+    Gap,
+    Leak,
+    LeakageChecks,
+    MeanArea,
+    MeanCurve,
+    RoarSettings,
+    RoarSummary,
+    TopShare,
+    Trainings,
+)
 from veridical.retraining.roar.spent import time_spent
 
 UNDEFINED = "undefined: masking at random costs nothing"
+TOPS: dict[Literal["tokens", "share"], Sequence[float]] = {"tokens": TOP_TOKENS, "share": TOP_SHARES}
 
 
-def write_facts(own: Bench) -> None:
+def write_facts(bench: Bench) -> None:
     """What the data looks like to the model, for the page."""
     facts = {
-        split: {
-            "texts": len(found),
-            "tokens": float(np.mean([sum(e.free) for e in found])),
-            "cut_texts": sum(e.cut > 0 for e in found),
-            "cut_tokens": sum(e.cut for e in found),
-        }
-        for split, found in own.encoded.items()
+        split: SplitFacts(
+            texts=len(encoded),
+            tokens=float(np.mean([sum(e.free) for e in encoded])),
+            cut_texts=sum(e.cut > 0 for e in encoded),
+            cut_tokens=sum(e.cut for e in encoded),
+        )
+        for split, encoded in bench.encoded.items()
     }
-    store.write_json(own.job.folder / FACTS, facts)
+    store.write_json(bench.experiment.folder / FACTS, facts)
 
 
-def write_summary(folder: Path, request: Request) -> Row:
+def write_summary(folder: Path, request: Request) -> RoarSummary:
     """Write what is known so far: summary.json, curves.parquet, the tables, the time and the page."""
-    found = Points(folder, request)
-    summary, spent = summarise(found), time_spent(found)
-    store.write_json(folder / "summary.json", summary)
-    store.write_json(folder / "time.json", spent)
-    store.write_parquet(folder / "curves.parquet", tables.to_columns(found.rows()))
-    for name in ("areas", "points", "sparsity", "leakage"):
-        store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(summary[name]))
-    store.write_text(folder / "tables" / "time.csv", tables.to_csv(spent["rows"]))
+    points = Points(folder, request)
+    summary, spent = summarise(points), time_spent(points)
+    stored.write(folder / SUMMARY, summary)
+    stored.write(folder / TIME, spent)
+    store.write_parquet(folder / "curves.parquet", tables.to_columns(points.rows()))
+    rows = {
+        "areas": summary.areas,
+        "points": summary.points,
+        "sparsity": summary.sparsity,
+        "leakage": summary.leakage,
+        "time": spent.rows,
+    }
+    for name, table in rows.items():
+        store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(table))
     stamp = store.read_json(folder / "stamp.json")
-    store.write_text(folder / "report.html", roar_page(store.plain(summary), store.plain(spent), stamp))
-    return store.plain(summary)
+    store.write_text(folder / "report.html", roar_page(summary, spent, stamp))
+    return summary
 
 
 # -- the summary --------------------------------------------------------------------------------------------
 
 
-def summarise(found: Points) -> Row:
-    request, folder = found.request, found.folder
-    spec = store.read_json(folder / "spec.json")["roar"]
-    areas = [_area(found, measure, kind) for measure, kind in found.curves()[1:]]
-    areas.sort(key=lambda row: (not row["recursive"], row["mean"] is None, -(row["mean"] or 0.0)))
-    every = [*found.ends(), *(point for one in found.distinct() for point in found.between(*one))]
-    summary: Row = {
-        "title": f"Recursive ROAR: {spec['model']} on {spec['data']['name']}",
-        "data": {"name": spec["data"]["name"], "splits": found.facts},
-        "model": spec["model"],
-        "settings": {
-            "score": request.score,
-            "interval": request.interval,
-            "unit": request.steps.unit,
-            "step": request.steps.size,
-            "amounts": [amount.value for amount in found.all],
-            "seeds": list(request.seeds),
-            "rounding": spec["rounding"],
-            "train": spec["train"],
-        },
-        "measures": list(request.measures),
-        "names": dict(zip(request.measures, short_names(request.measures, 28), strict=True)),
-        "trainings": {"done": sum(point is not None for point in every), "of": len(every)},
-        "areas": areas,
-        "curves": [_curve(found, measure, kind) for measure, kind in found.curves()],
-        "points": [row for measure, kind in found.curves()[1:] for row in _points(found, measure, kind)],
-        "sparsity": [row for m in request.measures if m not in FIXED for row in _sparsity(found, m)],
-        "leakage": _leakage(found),
-        "leakage_checks": _checked(found),
-    }
-    return {"answer": answer(summary), **summary}
+def summarise(points: Points) -> RoarSummary:
+    """Everything that the points done so far tell."""
+    request = points.request
+    spec = store.read_json(points.folder / "spec.json")["roar"]
+    areas = [_area(points, measure, kind) for measure, kind in points.curves()[1:]]
+    areas.sort(key=lambda area: (not area.recursive, area.mean is None, -(area.mean or 0.0)))
+    every = [*points.ends(), *(point for curve in points.distinct() for point in points.between(*curve))]
+    names = dict(zip(request.measures, short_names(request.measures, 28), strict=True))
+    trainings = Trainings(done=sum(point is not None for point in every), of=len(every))
+    return RoarSummary(
+        answer=answer(areas, names, trainings),
+        title=f"Recursive ROAR: {spec['model']} on {spec['data']['name']}",
+        data=DataFacts(spec["data"]["name"], points.facts),
+        model=spec["model"],
+        settings=RoarSettings(
+            score=request.score,
+            interval=request.interval,
+            unit=request.steps.unit,
+            step=request.steps.size,
+            amounts=tuple(amount.value for amount in points.all),
+            seeds=request.seeds,
+            rounding=spec["rounding"],
+            train=spec["train"],
+        ),
+        measures=request.measures,
+        names=names,
+        trainings=trainings,
+        areas=tuple(areas),
+        curves=tuple(_curve(points, measure, kind) for measure, kind in points.curves()),
+        points=tuple(gap for measure, kind in points.curves()[1:] for gap in _gaps(points, measure, kind)),
+        sparsity=tuple(row for m in request.measures if m not in FIXED for row in _sparsity(points, m)),
+        leakage=tuple(_leakage(points)),
+        leakage_checks=_checked(points),
+    )
 
 
-def _area(found: Points, measure: str, recursive: bool) -> Row:
+def _area(points: Points, measure: str, recursive: bool) -> MeanArea:
     """Eq. 3 per seed and over seeds. Of a curve that stops after some tokens the paper has none: there the mean
     distance below the baseline."""
     whole: dict[int, curve.Area] = {}
-    for seed in found.request.seeds:
-        own, floor = found.curve(seed, measure, recursive), found.curve(seed, RANDOM, False)
-        if None not in own and None not in floor:
-            ratios = [amount.value / found.all[-1].value for amount in found.all]
-            whole[seed] = curve.area(ratios, own, floor)  # type: ignore[arg-type]
-    normal = found.request.steps.unit == "percent"
-    values = {seed: one.faithfulness if normal else one.between for seed, one in whole.items()}
-    clipped = {seed: one.clipped if normal else None for seed, one in whole.items()}
-    over, over_clipped = (estimate(list(v.values()), found.request.interval) for v in (values, clipped))
-    return {
-        "measure": measure,
-        "recursive": recursive,
-        "what": "area" if normal else "mean gap",
+    for seed in points.request.seeds:
+        scores, floor = points.curve(seed, measure, recursive), points.curve(seed, RANDOM, False)
+        if None not in scores and None not in floor:
+            ratios = [amount.value / points.all[-1].value for amount in points.all]
+            whole[seed] = curve.area(ratios, scores, floor)  # type: ignore[arg-type]
+    normal = points.request.steps.unit == "percent"
+    values = {seed: area.faithfulness if normal else area.between for seed, area in whole.items()}
+    clipped = [area.clipped if normal else None for area in whole.values()]
+    over, over_clipped = (over_seeds(list(v), points.request.interval) for v in (values.values(), clipped))
+    return MeanArea(
+        measure=measure,
+        recursive=recursive,
+        what="area" if normal else "mean gap",
         **asdict(over),
-        "clipped": over_clipped.mean,
-        "clipped_low": over_clipped.low,
-        "clipped_high": over_clipped.high,
-        "values": {str(seed): value for seed, value in values.items()},
-        "undefined": sum(value is None for value in values.values()),
-        "side": over.side,
-        "verdict": curve.said(over, recursive) if over.n or not whole else UNDEFINED,
-    }
+        clipped=over_clipped.mean,
+        clipped_low=over_clipped.low,
+        clipped_high=over_clipped.high,
+        values={str(seed): value for seed, value in values.items()},
+        undefined=sum(value is None for value in values.values()),
+        side=over.side,
+        verdict=curve.verdict(over, recursive) if over.n or not whole else UNDEFINED,
+    )
 
 
-def _curve(found: Points, measure: str, recursive: bool) -> Row:
-    values = {seed: found.curve(seed, measure, recursive) for seed in found.request.seeds}
-    columns = [estimate(at, found.request.interval) for at in zip(*values.values(), strict=True)]
-    return {
-        "measure": measure,
-        "recursive": recursive,
-        "masked": [amount.value for amount in found.all],
-        "mean": [one.mean for one in columns],
-        "low": [one.low for one in columns],
-        "high": [one.high for one in columns],
-        "n": [one.n for one in columns],
-        "values": {str(seed): own for seed, own in values.items() if any(v is not None for v in own)},
-    }
+def _curve(points: Points, measure: str, recursive: bool) -> MeanCurve:
+    values = {seed: points.curve(seed, measure, recursive) for seed in points.request.seeds}
+    columns = [over_seeds(column, points.request.interval) for column in zip(*values.values(), strict=True)]
+    return MeanCurve(
+        measure=measure,
+        recursive=recursive,
+        masked=tuple(amount.value for amount in points.all),
+        mean=tuple(column.mean for column in columns),
+        low=tuple(column.low for column in columns),
+        high=tuple(column.high for column in columns),
+        n=tuple(column.n for column in columns),
+        values={str(seed): tuple(scores) for seed, scores in values.items() if any(v is not None for v in scores)},
+    )
 
 
-def _points(found: Points, measure: str, recursive: bool) -> list[Row]:
+def _gaps(points: Points, measure: str, recursive: bool) -> list[Gap]:
     """How far below the same seed's baseline a curve lies at each amount between the ends."""
     rows = []
-    for amount in found.amounts:
+    for amount in points.amounts:
         pairs = [
-            (found.value(seed, RANDOM, False, amount), found.value(seed, measure, recursive, amount))
-            for seed in found.request.seeds
+            (points.value(seed, RANDOM, False, amount), points.value(seed, measure, recursive, amount))
+            for seed in points.request.seeds
         ]
-        gaps = [floor - own for floor, own in pairs if floor is not None and own is not None]
-        below = estimate(gaps, found.request.interval)
+        gaps = [floor - score for floor, score in pairs if floor is not None and score is not None]
+        below = over_seeds(gaps, points.request.interval)
         rows.append(
-            {
-                "measure": measure,
-                "recursive": recursive,
-                "masked": amount.value,
-                "unit": amount.unit,
-                "below_random": below.mean,
-                "low": below.low,
-                "high": below.high,
-                "n": below.n,
-                "side": below.side,
-                "verdict": curve.said(below, recursive),
-            }
+            Gap(
+                measure=measure,
+                recursive=recursive,
+                masked=amount.value,
+                unit=amount.unit,
+                below_random=below.mean,
+                low=below.low,
+                high=below.high,
+                n=below.n,
+                side=below.side,
+                verdict=curve.verdict(below, recursive),
+            )
         )
     return rows
 
 
-def _sparsity(found: Points, measure: str) -> list[Row]:
+def _sparsity(points: Points, measure: str) -> list[TopShare]:
     """Appendix E: mean over the test texts of each seed, then over seeds."""
-    tops: dict[str, Sequence[float]] = {"tokens": TOP_TOKENS, "share": TOP_SHARES}
-    by_seed: dict[str, list[list[float | None]]] = {unit: [] for unit in tops}
+    by_seed: dict[str, list[list[float | None]]] = {unit: [] for unit in TOPS}
     undefined = 0
-    for seed in found.request.seeds:
-        order = found.seed(seed) / place(measure) / "order"
-        if found.explained(order, "test"):
-            table = store.read_parts(order / "test", [f"by_{unit}" for unit in tops])
-            for unit in tops:
+    for seed in points.request.seeds:
+        order = points.seed(seed) / place(measure) / "order"
+        if points.explained(order, "test"):
+            table = store.read_parts(order / "test", [f"by_{unit}" for unit in TOPS])
+            for unit in TOPS:
                 by_seed[unit].append(_means(table[f"by_{unit}"].to_pylist()))
             undefined += sum(row[0] is None for row in table["by_tokens"].to_pylist())
     return [
-        {
-            "measure": measure,
-            "unit": unit,
-            "top": top,
-            **asdict(estimate([means[k] for means in by_seed[unit]], found.request.interval)),
-            "undefined_texts": undefined,
-        }
-        for unit, of_unit in tops.items()
-        for k, top in enumerate(of_unit)
+        TopShare(
+            measure=measure,
+            unit=unit,
+            top=top,
+            **asdict(over_seeds([means[k] for means in by_seed[unit]], points.request.interval)),
+            undefined_texts=undefined,
+        )
+        for unit, tops in TOPS.items()
+        for k, top in enumerate(tops)
     ]
 
 
@@ -198,59 +215,58 @@ def _means(rows: Sequence[Sequence[float | None]]) -> list[float | None]:
     return [float(value) for value in known.mean(0)] if len(known) else [None] * len(rows[0])
 
 
-def _leakage(found: Points) -> list[Row]:
+def _leakage(points: Points) -> list[Leak]:
     """Per seed: what the positions of the masks alone tell, where the curve lies furthest above the baseline."""
     rows = []
-    for measure, recursive, seed, at, checked in found.leaks():
-        nothing = found.read(found.seed(seed) / "masked")
-        own, floor = found.value(seed, measure, recursive, at), found.value(seed, RANDOM, False, at)
-        if checked is None or nothing is None or own is None or floor is None:
+    for measure, recursive, seed, at, checked in points.leaks():
+        nothing = points.read(points.seed(seed) / "masked")
+        score, floor = points.value(seed, measure, recursive, at), points.value(seed, RANDOM, False, at)
+        if checked is None or nothing is None or score is None or floor is None:
             continue
         rows.append(
-            {
-                "measure": measure,
-                "recursive": recursive,
-                "seed": seed,
-                "masked": at.value,
-                "above_random": own - floor,
-                "positions_alone": checked["scores"]["test"][found.score],
-                "everything_masked": nothing["scores"]["test"][found.score],
-            }
+            Leak(
+                measure=measure,
+                recursive=recursive,
+                seed=seed,
+                masked=at.value,
+                above_random=score - floor,
+                positions_alone=checked.test(points.score),
+                everything_masked=nothing.test(points.score),
+            )
         )
     return rows
 
 
-def _checked(found: Points) -> Row:
+def _checked(points: Points) -> LeakageChecks:
     """How many curves were looked at for leakage, of those that are to be."""
-    every = found.checked()
+    every = points.checked()
     whole = [
-        one
-        for one in every
-        if None not in found.curve(one[2], one[0], one[1]) and None not in found.curve(one[2], RANDOM, False)
+        (measure, recursive, seed)
+        for measure, recursive, seed in every
+        if None not in points.curve(seed, measure, recursive) and None not in points.curve(seed, RANDOM, False)
     ]
-    waiting = [one[:3] for one in found.leaks() if one[4] is None]
-    return {"asked": found.request.leakage, "done": sum(one not in waiting for one in whole), "of": len(every)}
+    waiting = [(measure, recursive, seed) for measure, recursive, seed, _, check in points.leaks() if check is None]
+    return LeakageChecks(points.request.leakage, done=sum(key not in waiting for key in whole), of=len(every))
 
 
 # -- in words -----------------------------------------------------------------------------------------------
 
 
-def answer(summary: Mapping[str, Any]) -> str:
+def answer(areas: Sequence[MeanArea], names: Mapping[str, str], trainings: Trainings) -> str:
     """The first sentence of the page."""
-    rows = [row for row in summary["areas"] if row["recursive"] and row["mean"] is not None]
-    trainings = summary["trainings"]
-    if not rows and any(row["undefined"] for row in summary["areas"]):
+    known = [area for area in areas if area.recursive and area.mean is not None]
+    if not known and any(area.undefined for area in areas):
         return "No area is defined: masking at random costs nothing here, so there is nothing to compare with."
-    if not rows:
-        return f"No curve is whole yet: {trainings['done']} of {trainings['of']} trainings are done."
-    named = {row["measure"]: f"{summary['names'][row['measure']]} ({_size(row)})" for row in rows}
-    sides = {side: [named[row["measure"]] for row in rows if row["side"] == side] for side in curve.SAID}
+    if not known:
+        return f"No curve is whole yet: {trainings.done} of {trainings.of} trainings are done."
+    named = {area.measure: f"{names[area.measure]} ({_size(area)})" for area in known}
+    sides = {side: [named[area.measure] for area in known if area.side == side] for side in curve.SIDES}
     if not any(sides.values()):
-        seeds = max(row["n"] for row in rows)
-        below = [named[row["measure"]] for row in rows if row["mean"] > 0]
+        seeds = max(area.n for area in known)
+        below = [named[area.measure] for area in known if (area.mean or 0.0) > 0]
         first = f"furthest below random lies {below[0]}" if below else "no measure lies below random"
-        rest = f", then {_list(below[1:])}" if below[1:] else ""
-        return f"After {seeds} of the {curve.FEWEST} seeds that a verdict takes, {first}{rest}."
+        others = f", then {_list(below[1:])}" if below[1:] else ""
+        return f"After {seeds} of the {curve.FEWEST} seeds that a verdict takes, {first}{others}."
     parts = ["No measure could be shown to point at what the model needs"]
     if sides["below"]:
         who = f"{_list(sides['below'])} {_verb(sides['below'], 'call')}"
@@ -262,10 +278,10 @@ def answer(summary: Mapping[str, Any]) -> str:
     return "; ".join(parts) + "."
 
 
-def _size(row: Mapping[str, Any]) -> str:
+def _size(area: MeanArea) -> str:
     """An area in per cent; a gap in points of the score, a hundred of which are the whole of it."""
-    said = f"{100 * row['mean']:.0f}".replace("-", "−")
-    return f"{said}%" if row["what"] == "area" else f"{said} points"
+    size = f"{100 * (area.mean or 0.0):.0f}".replace("-", "−")
+    return f"{size}%" if area.what == "area" else f"{size} points"
 
 
 def _verb(names: Sequence[str], verb: str) -> str:

@@ -115,8 +115,8 @@ def _accuracy(problem: Problem, features: Sequence[int]) -> float:
 
 def _print() -> None:
     for name, removals in synthetic().items():
-        right = sum(one.right for one in removals)
-        curve = np.mean([one.accuracy for one in removals], axis=0)
+        right = sum(removal.right for removal in removals)
+        curve = np.mean([removal.accuracy for removal in removals], axis=0)
         print(f"{name}: informative features first in {right} of {len(removals)} draws")
         print("  mean accuracy by features removed:", " ".join(f"{value:.3f}" for value in curve))
 

@@ -49,17 +49,17 @@ class Timing:
 
 def take_time(bench: Bench, measures: Sequence[str]) -> Timing:
     """Train a few batches, score and explain a few texts, and reckon up to all of them by their tokens."""
-    config, train = bench.job.config, bench.encoded["train"]
+    config, train = bench.experiment.config, bench.encoded["train"]
     few = train[:: max(1, len(train) // (BATCHES * config.batch))][: BATCHES * config.batch]
     tokens = {split: _tokens(bench.encoded[split]) for split in SPLITS}
     with own_threads(bench.threads, bench.clf.device), warnings.catch_warnings():
         warnings.simplefilter("ignore", Caution)  # what there is to say of a method is said when it is run
-        one = few[: config.batch]
-        _train(bench, one)  # the first steps of a process are slow
-        short, long = _train(bench, one), _train(bench, few)
-        more = _tokens(few) - _tokens(one)
+        batch = few[: config.batch]
+        _train(bench, batch)  # the first steps of a process are slow
+        short, long = _train(bench, batch), _train(bench, few)
+        more = _tokens(few) - _tokens(batch)
         step = (long - short) / more if more else 0.0  # of a token; where one batch is all there is, `short` has it all
-        once = max(0.0, short - step * _tokens(one))  # of an epoch, whatever its length: its checkpoint
+        once = max(0.0, short - step * _tokens(batch))  # of an epoch, whatever its length: its checkpoint
         began = time.perf_counter()
         predict(bench.clf, few)
         look = (time.perf_counter() - began) / _tokens(few)
@@ -92,7 +92,7 @@ def _train(bench: Bench, some: Sequence[Encoded]) -> float:
     settings: dict[str, Any] = {"epochs": 1, "patience": None, "select": "last"}
     with tempfile.TemporaryDirectory() as folder:
         bench.clf.model.load_state_dict(bench.first)
-        config = dataclasses.replace(bench.job.config, **settings)
+        config = dataclasses.replace(bench.experiment.config, **settings)
         texts = {"train": list(some)}
         task = prepare(
             bench.clf, texts, gold, config=config, seed=bench.seed, folder=Path(folder), save_steps=BATCHES + 1
