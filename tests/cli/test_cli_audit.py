@@ -131,3 +131,24 @@ def test_other_texts_under_the_same_ids_are_not_paired(place, tmp_path):
     found = compare([tmp_path / "audit-a", tmp_path / "audit-b"])
     assert any("different texts" in note for note in found.notes)
     assert all(test.p_paired is None for test in found.tests)
+
+
+@pytest.mark.parametrize("verb", ["audit", "evaluate"])
+@pytest.mark.parametrize(
+    "wrong", [("--method", "attnetion"), ("--metric", "comprehensivness"), ("--method", "lime:n=3")]
+)
+def test_misspelt_names_are_found_before_the_model_is_looked_for(verb, wrong, tmp_path):
+    words = [
+        verb,
+        str(tmp_path / "no-model"),
+        "--data",
+        str(tmp_path / "no-data"),
+        "--out",
+        str(tmp_path / "out"),
+        *wrong,
+    ]
+    ended = CliRunner().invoke(app, words)
+    assert ended.exit_code == 2
+    assert wrong[1].partition(":")[0] in ended.output
+    assert "no-model" not in ended.output
+    assert not (tmp_path / "out").exists()

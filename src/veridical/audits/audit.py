@@ -57,6 +57,7 @@ def audit(options: AuditOptions) -> Audit:
     folder `out` holds.
     """
     target, split, by, level, quick = options.target, options.split, options.by, options.level, options.quick
+    selection.insist_on_names(options.methods, options.metrics)
     clf = options.model if isinstance(options.model, Classifier) else load(options.model)
     texts = {"limit": options.limit or (QUICK_TEXTS if quick else TEXTS), "ood_limit": options.ood_limit}
     corpora = corpora_of(clf, options.data, options.ood, split=split, seed=options.seed, **texts)

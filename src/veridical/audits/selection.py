@@ -32,6 +32,12 @@ QUICK_METHODS = (
 QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
 
 
+def insist_on_names(methods: str | Sequence[str] | None, metrics: str | Sequence[str] | None) -> None:
+    """Refuse a misspelt method, metric or option before a model or data is loaded."""
+    all_methods.choose_all(methods or ())
+    all_metrics.choose_all(metrics or ())
+
+
 def default_methods(quick: bool) -> list[str]:
     """Every method, or the cheap ones."""
     return list(QUICK_METHODS) if quick else [method.name for method in all_methods]

@@ -43,12 +43,14 @@ def evaluate(
     from veridical.audits.corpora import corpora_of
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
+    from veridical.audits.selection import insist_on_names
     from veridical.core import store
     from veridical.core.progress import Report
     from veridical.explanations.alignment import to_attributions
     from veridical.explanations.exchange import read_explanations
     from veridical.model.load import load
 
+    insist_on_names(options.methods, options.metrics)
     clf, target, out = load(model), options.target, options.out
     (corpus,) = corpora_of(clf, data, (), split=split, limit=limit, seed=options.seed)
     if out is not None:
