@@ -80,3 +80,10 @@ def test_python_in_the_documents_is_python():
             compile(
                 re.sub(r"^ {3}", "", block, flags=re.MULTILINE) if block.startswith("   ") else block, page.name, "exec"
             )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_files_that_are_named_are_there(page):
+    """CONTRIBUTING's examples name files that a reader is to write."""
+    named = set(re.findall(r"`((?:[\w-]+/)+[\w-]+\.py)`", page.read_text(encoding="utf-8")))
+    assert not {path for path in named if not any((place / path).exists() for place in (ROOT, ROOT / "src/veridical"))}

@@ -25,7 +25,7 @@ from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.model.load import load
 from veridical.training.bound import Bound, Multiplier, climb, constrain, label
-from veridical.training.bound_search import is_searched, lowest, search
+from veridical.training.bound_search import is_searched, lowest, search_bound
 from veridical.training.config import TrainConfig
 from veridical.training.jobs import train_all
 from veridical.training.rate import rate
@@ -210,7 +210,7 @@ def test_runs_that_cannot_be_bounded_are_refused(model: str, tmp_path: Path):
     with pytest.raises(InputError, match="set select=loss, not last"):
         train(guided(), model, bound="explanation=1", config=config, out=tmp_path / "a", progress=False)
     with pytest.raises(InputError, match="set select=loss"):
-        search(guided(), model, bound="explanation=search", config=config, out=tmp_path / "s", progress=False)
+        search_bound(guided(), model, bound="explanation=search", config=config, out=tmp_path / "s", progress=False)
     assert not (tmp_path / "s").exists()
     data = guided()
     bare = tuple(replace(e, rationale=()) for e in data.splits["dev"])
@@ -230,7 +230,7 @@ def test_a_train_bound_that_asks_nothing_is_named(model: str, tmp_path: Path):
 def test_a_bound_is_searched_and_then_trained_under(model: str, tmp_path: Path):
     spec = "explanation:method=rollout"
     seeds, config = (0, 1), replace(CONFIG, epochs=2)
-    found = search(
+    found = search_bound(
         guided(), model, bound="explanation=search:lr=0.2", objective=spec, seeds=seeds, config=config, out=tmp_path
     )
     runs = [read_run(tmp_path / "explanation" / f"seed{seed}") for seed in seeds]
@@ -249,18 +249,18 @@ def test_a_bound_is_searched_and_then_trained_under(model: str, tmp_path: Path):
     assert bound.train == pytest.approx(1.5 * np.mean([low for low, _ in lows]), rel=1e-3)
     assert bound.dev == pytest.approx(np.mean([low for _, low in lows]), rel=1e-3)
     assert bound.lr == 0.2
-    closer = search(
+    closer = search_bound(
         guided(), model, bound="explanation=search:looser=1.1", objective=spec, seeds=seeds, config=config, out=tmp_path
     )
     _, (close,) = constrain(objective(spec), closer)
     assert (close.train, close.dev) == (pytest.approx(1.1 / 1.5 * bound.train, rel=1e-3), bound.dev)
     with pytest.raises(InputError, match=r"looser, .*'explanation', is 0.5; it must be 1 or more"):
-        search(guided(), model, bound="explanation=search:looser=0.5", objective=spec, out=tmp_path)
+        search_bound(guided(), model, bound="explanation=search:looser=0.5", objective=spec, out=tmp_path)
     assert is_searched("explanation=search:lr=0.2")
     assert not is_searched(found)
     assert not is_searched(None)
     with pytest.raises(InputError, match="has the weight 2 and a bound"):
-        search(guided(), model, bound="explanation=search", objective="explanation:weight=2", out=tmp_path)
+        search_bound(guided(), model, bound="explanation=search", objective="explanation:weight=2", out=tmp_path)
 
 
 @pytest.fixture

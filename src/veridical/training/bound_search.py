@@ -34,7 +34,7 @@ def is_searched(bound: str | None) -> bool:
     return any(value.name == SEARCH for _, value in read_bounds(bound))
 
 
-def search(
+def search_bound(
     data: str | Dataset,
     model: str = "minilm",
     *,
@@ -98,3 +98,6 @@ def lowest(run: Run, name: str) -> tuple[float, float]:
     if None in dev:
         raise InputError(f"Term {name!r} says nothing of the dev split, so no bound can be found; use other data.")
     return min((loss for loss in train if loss is not None), default=math.inf), min(dev)
+
+
+search = search_bound  # its name where the documentation had it before 0.2; goes with 0.3

@@ -28,7 +28,7 @@ def train_all(options: SeedsOptions) -> list[Run]:
     searched = bound_search.is_searched(bound)
     if searched and bound is not None:
         place = None if out is None else Path(out) / "bound"
-        bound = bound_search.search(options.data, options.model, bound=bound, out=place, **same)
+        bound = bound_search.search_bound(options.data, options.model, bound=bound, out=place, **same)
         if PartialState().is_main_process:
             Report("", 1, progress=options.progress).say(f"bound: {bound}")
     if len(options.seeds) == 1 and not searched:
