@@ -22,11 +22,12 @@ from veridical.attribution import Method, methods
 from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
-from veridical.core.records import Example, Explained
+from veridical.core.records import Explained, Given
 from veridical.core.registry import Choice
 from veridical.core.seed import seed_of
 from veridical.core.spec import base_name
 from veridical.core.statistics import estimate
+from veridical.data.objects import examples_of
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
@@ -77,18 +78,20 @@ class Robustness:
 
 
 @takes(RobustnessOptions)
-def robustness(
-    models: Sequence[str | Path | Classifier], examples: Sequence[Example], options: RobustnessOptions
-) -> Robustness:
+def robustness(models: Sequence[str | Path | Classifier], examples: Given, options: RobustnessOptions) -> Robustness:
     """Jaccard index of the top `share` of tokens between the explanations of every pair of models.
 
     The paper's untrained model is what training started from, with a new head: `minilm`, for instance.
     """
     chosen = methods.choose_all(options.method)
     target, share = options.target, options.share
-    _check(models, examples)
+    if not models:
+        raise InputError("There is no model; name at least one.")
     names = _names(models)
     first = _loaded(models[0])
+    texts = examples_of(examples, "robustness", labels=first.labels, multilabel=first.kind == "multi")
+    if not texts:
+        raise InputError("There are no texts to explain; give at least one.")
     which = read_target(target, first.labels)
     blank, about = _untrained(models[0], first, options.untrained, options.seed)
     found: dict[tuple[str, str], list[Explained]] = {}  # method, model -> an explanation per text
@@ -99,7 +102,7 @@ def robustness(
                 f"{name} has the classes {', '.join(clf.labels)}, {names[0]} has {', '.join(first.labels)}; compare "
                 "models of the same task."
             )
-        encoded = clf.encode(examples)
+        encoded = clf.encode(texts)
         warn_of_cuts(clf, encoded)
         for choice in chosen:
             made = attributions(clf, encoded, choice, which, budget=options.budget, tick=options.tick)
@@ -135,7 +138,7 @@ def robustness(
             if any(rows):
                 tests.append(_overlap(choice, title, "", values[rows].mean(0)))
     differ = what_differs(models)
-    return Robustness(names, tuple(overlaps), tuple(tests), about, differ, share, len(examples), str(target))
+    return Robustness(names, tuple(overlaps), tuple(tests), about, differ, share, len(texts), str(target))
 
 
 def _overlap(choice: Choice[Method], a: str, b: str, values: np.ndarray) -> Overlap:
@@ -238,13 +241,6 @@ def _names(models: Sequence[str | Path | Classifier]) -> tuple[str, ...]:
         if len(set(names)) == len(names) and UNTRAINED not in names:
             return tuple(names)
     return tuple(f"{name} ({place})" for place, name in enumerate(short, 1))
-
-
-def _check(models: Sequence[Any], examples: Sequence[Example]) -> None:
-    if not models:
-        raise InputError("There is no model; name at least one.")
-    if not examples:
-        raise InputError("There are no texts to explain; give at least one.")
 
 
 # -- tables -------------------------------------------------------------------------------------------------

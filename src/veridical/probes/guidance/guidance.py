@@ -71,8 +71,8 @@ def guidance(options: GuidanceOptions) -> Guidance:
     data, split, ood_split, margin = options.data, options.split, options.ood_split, options.margin
     limit, ood_limit, f1_limit = options.limit, options.ood_limit, options.f1_limit
     draws, by, seed = options.draws, options.by, options.seed
-    home = load_data(data) if isinstance(data, str) else data
-    others = [_elsewhere(load_data(one) if isinstance(one, str) else one, split, ood_split) for one in options.ood]
+    home = load_data(data)
+    others = [_elsewhere(load_data(one), split, ood_split) for one in options.ood]
     if not any(e.rationale for e in home.splits.get(split, ())):
         raise InputError(f"{home.name} has no rationales in its split {split!r}; use data that has, such as planted.")
     seen = all_methods.choose_all(options.witnesses)
