@@ -125,9 +125,14 @@ def train_seeds(
     **same: Any,
 ) -> list[Run]:
     """The same training for several seeds, a run folder each: with `out`, its subfolders seed0, seed1, ..."""
-    data = data if isinstance(data, (str, Path)) else load_data(data)  # a generator can be read once
+    data = for_several(data)
     folders = {seed: None if out is None else Path(out) / f"seed{seed}" for seed in seeds}
     return [train(data, model, seed=seed, out=folder, **same) for seed, folder in folders.items()]
+
+
+def for_several(data: Given | Path) -> str | Path | Dataset:
+    """Data for more than one training: a generator could be read once."""
+    return data if isinstance(data, (str, Path)) else load_data(data)
 
 
 def read_run(folder: str | Path) -> Run:
