@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from veridical.audits.record import CorpusFacts, Role
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
-from veridical.core.records import Dataset, Example
+from veridical.core.records import Dataset, Example, Given
 from veridical.data import load_data
 from veridical.data.labels import of_kind, relabel
 from veridical.data.split import normalised, sample
@@ -30,8 +31,8 @@ class Corpus:
 
 def corpora_of(
     clf: Classifier,
-    data: str | Dataset,
-    ood: Sequence[str | Dataset],
+    data: Given | Path,
+    ood: Sequence[Given | Path],
     *,
     split: str,
     limit: int | None,
@@ -39,7 +40,7 @@ def corpora_of(
     ood_limit: int | None = None,
 ) -> list[Corpus]:
     """The texts of `data` and of the other corpora, labels as the model numbers them."""
-    home = load_data(data) if isinstance(data, str) else data
+    home = load_data(data)
     seen = {normalised(e.text) for e in home.splits.get("train", ())}
     corpora = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]
     overlap = sum(normalised(e.text) in seen for e in corpora[0].examples)
@@ -51,9 +52,11 @@ def corpora_of(
             stacklevel=3,
         )
     for given in ood:
-        other = load_data(given) if isinstance(given, str) else given
+        other = load_data(given)
         if other.name in [c.name for c in corpora]:
-            raise InputError(f"The corpus {other.name!r} is named twice; name each once.")
+            raise InputError(
+                f"The corpus {other.name!r} is named twice; name each once, an object by load_data(..., name=NAME)."
+            )
         dropped = sum(normalised(e.text) in seen for e in other.splits.get(split, ()))
         corpora.append(Corpus(other.name, "ood", _texts(clf, other, split, ood_limit or limit, seed, seen), dropped))
     return corpora

@@ -11,7 +11,7 @@ files of their own, and what is there is not done again:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -24,12 +24,13 @@ from veridical.audits.options import Control, EvaluateOptions
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.options import Tick, takes
-from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Score
+from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Given, Score
 from veridical.core.registry import Choice
 from veridical.core.seed import generator
+from veridical.data.objects import examples_of
 from veridical.explanations.alignment import to_attributions
 from veridical.explanations.exchange import read_explanations, write_explanations
-from veridical.explanations.explain import as_examples, attributions, explained, warn_of_cuts
+from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.explanations.explanation import Explanation
 from veridical.metric import Metric, metrics
 from veridical.model.ask import Asker, ask, predict
@@ -63,13 +64,13 @@ class Evaluation:
 
 
 @takes(EvaluateOptions)
-def evaluate(clf: Any, examples: Iterable[str | Example], options: EvaluateOptions) -> Evaluation:
-    """Explain the examples with every method and score every explanation with every metric.
+def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
+    """Explain the examples (whatever `explain` takes) with every method, score every explanation with every metric.
 
     `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
     """
     clf = clf if isinstance(clf, Classifier) else load(clf)
-    texts = as_examples(examples)
+    texts = examples_of(examples, "evaluate", labels=clf.labels, multilabel=clf.kind == "multi")
     job = _Job(
         clf=clf,
         methods=_methods(options.methods),

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, Ty
 
 from veridical.core.errors import InputError, unknown
 from veridical.core.ranges import Range, at_least, ranges
-from veridical.core.records import Dataset
+from veridical.core.records import Given
 from veridical.core.spec import listed
 from veridical.core.values import read, write
 
@@ -84,7 +84,7 @@ class Option:
 
     @property
     def kind(self) -> Any:
-        """What of its type can be typed: of `str | Dataset` the text."""
+        """What of its type can be typed: of `str | Dataset | ...` the text."""
         return _typed(self.annotation)
 
     @property
@@ -277,8 +277,8 @@ Model = Annotated[Any, Help("A run folder, a model's folder or a hub id.", "MODE
 Models = Annotated[
     Sequence[Any], Help("Run folders, models' folders or hub ids.", "MODEL...", argument=True, commas=False)
 ]
-Data = Annotated[str | Dataset, Help(f"{DATA} (see `veridical data list`).", "DATA")]
-Ood = Annotated[Sequence[str | Dataset], Help("Data from other domains, with commas or repeated.", "DATA")]
+Data = Annotated[Given | Path, Help(f"{DATA} (see `veridical data list`).", "DATA")]
+Ood = Annotated[Sequence[Given | Path], Help("Data from other domains, with commas or repeated.", "DATA")]
 Split = Annotated[str, Help("Split of the data: train, dev, test, or what else it has.", "SPLIT")]
 Texts = Annotated[Count, Help("At most so many texts, a seeded sample.")]
 Examples = Annotated[Count | None, Help("At most so many examples of every split, a sample.")]

@@ -5,9 +5,9 @@ Shapes: B batch, T tokens, L layers, H heads, D width, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,11 @@ class Dataset:
     splits: Mapping[str, tuple[Example, ...]]
     multilabel: bool = False
     about: str = ""  # where it comes from, licence, what was dropped: shown by `veridical data show`
+
+
+# What people hold in Python and have texts in: which forms that are, data/objects.py says. Frames and tables of other
+# libraries are iterables to a type checker.
+Given = str | Example | Dataset | Mapping[str, Any] | Iterable[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from veridical.core.errors import InputError
-from veridical.core.records import Dataset
+from veridical.core.records import Dataset, Given
 from veridical.core.registry import Choice, Registry
 from veridical.core.spec import Spec
 from veridical.core.statistics import mean
@@ -50,21 +50,22 @@ def dataset(
     return register
 
 
-def load_data(spec: str, *, limit: int | None = None, seed: int = 0, splits: Iterable[str] = ()) -> Dataset:
-    """The dataset a spec names.
+def load_data(
+    spec: Given | Path, *, limit: int | None = None, seed: int = 0, splits: Iterable[str] = (), **options: Any
+) -> Dataset:
+    """The dataset a spec names, or an object of your own (a DataFrame, a datasets.Dataset, dicts, ...) is.
 
     `limit` keeps at most so many examples of every split: a seeded sample with the split's own label shares,
     in the split's own order. `splits` names those that are wanted: the others are left out, a missing one is
     an error. `seed` is of the sample alone; how generated data is drawn is that dataset's own `seed` option.
+    `options` are the source's own, as in the spec: `text="review"` names a column of a file or an object.
     """
-    choice = resolve(spec)
-    data = choice.entry.run(**choice.options)
-    if choice.entry.name not in ("files", "hub"):  # those two name their datasets after what they read
-        data = replace(data, name=choice.label)
+    data = _opened(spec, options)
     wanted = tuple(splits) or tuple(data.splits)
     for split in wanted:
         if split not in data.splits:
-            raise InputError(f"{spec!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
+            called = spec if isinstance(spec, str) else data.name
+            raise InputError(f"{called!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
     if limit is not None and limit < 1:
         raise InputError(f"limit is {limit}; it must be at least 1.")
     kept = {split: data.splits[split] for split in wanted}
@@ -73,20 +74,35 @@ def load_data(spec: str, *, limit: int | None = None, seed: int = 0, splits: Ite
     return replace(data, splits=kept)
 
 
-def resolve(text: str) -> Choice[Source]:
+def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:
+    if isinstance(spec, Dataset):
+        if options:
+            raise InputError(f"A Dataset is read already, so {', '.join(options)} cannot be set; leave it out.")
+        return spec
+    if not isinstance(spec, (str, Path)):
+        from veridical.data.objects import dataset_of
+
+        return dataset_of(spec, **options)
+    choice = resolve(str(spec), **options)
+    data = choice.entry.run(**choice.options)
+    named = choice.entry.name in ("files", "hub")  # those two name their datasets after what they read
+    return data if named else replace(data, name=choice.label)
+
+
+def resolve(text: str, /, **options: Any) -> Choice[Source]:
     """What a spec means: `hub:`, a file with an ending, a registered name, then any file or folder that exists."""
     spec = Spec.read(text)
     name, place = spec.head
     if name == "hub":
-        return datasets.choose(Spec("hub", spec.options), **_place_on_hub(text, place))
+        return datasets.choose(Spec("hub", spec.options), **_place_on_hub(text, place), **options)
     if Path(text).suffix and Path(text).is_file():  # no name of ours ends so: the other sources need not be read
-        return datasets.choose("files", path=text)
+        return datasets.choose("files", path=text, **options)
     if name in datasets:
-        return datasets.choose(spec)
+        return datasets.choose(spec, **options)
     if Path(text).exists():  # a path may hold what looks like options
-        return datasets.choose("files", path=text)
+        return datasets.choose("files", path=text, **options)
     if Path(spec.name).exists():
-        return datasets.choose(Spec("files", spec.options), path=spec.name)
+        return datasets.choose(Spec("files", spec.options), path=spec.name, **options)
     near = get_close_matches(name, [source.name for source in datasets], n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise InputError(

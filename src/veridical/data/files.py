@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,9 +54,9 @@ def files(
             splits[split] = [row_of(where, cells, columns) for part in parts for where, cells in read_records(part)]
     else:
         for where, cells in read_records(place):
-            splits.setdefault(_split_of(where, cells), []).append(row_of(where, cells, columns))
+            splits.setdefault(split_of(where, cells), []).append(row_of(where, cells, columns))
     name = place.resolve().name if place.is_dir() else place.name.removesuffix(".gz").rpartition(".")[0]
-    data = build(name, _in_order(splits), labels=labels, about=f"Read from {path}.")
+    data = build(name, in_order(splits), labels=labels, about=f"Read from {path}.")
     return with_dev(data, dev)
 
 
@@ -67,12 +67,13 @@ def with_dev(data: Dataset, share: float) -> Dataset:
     train, dev = carve_dev(data.splits["train"], share)
     if not dev:
         return data
-    splits = _in_order({**data.splits, "train": train, "dev": dev})
+    splits = in_order({**data.splits, "train": train, "dev": dev})
     note = f"It has no dev split: {share:.0%} of train, by normalised text, serves as one."
     return replace(data, splits=splits, about=f"{data.about} {note}".strip())
 
 
-def _in_order(splits: dict[str, Any]) -> dict[str, Any]:
+def in_order(splits: dict[str, Any]) -> dict[str, Any]:
+    """Train, dev and test first, then the others by name."""
     first = [split for split in ("train", "dev", "test") if split in splits]
     return {split: splits[split] for split in [*first, *sorted(set(splits) - set(first))]}
 
@@ -188,26 +189,29 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"{path}, row {number}", cells
 
 
-def _split_of(where: str, cells: dict[str, Any]) -> str:
+def split_of(where: str, cells: dict[str, Any]) -> str:
+    """The split that a record's own column names; without one: test."""
     split = cells.get("split", "test")
     if not isinstance(split, str) or not split.strip():
         raise InputError(f"{where}: the split is {split!r}; write train, dev or test, or leave the column out.")
     return SPLITS.get(split.strip(), split.strip())
 
 
-def row_of(where: str, cells: dict[str, Any], columns: dict[str, str | None]) -> Row:
+def row_of(where: str, cells: dict[str, Any], columns: Mapping[str, str | None], *, unlabelled: bool = False) -> Row:
+    """A record by its columns. With `unlabelled` a column `label` may be missing, though not another that was named."""
     has = ", ".join(map(str, cells)) or "none"
+    optional = {"context": None} | ({"label": "label"} if unlabelled else {})
     for field in ("text", "label", "context"):
-        if columns[field] not in cells and (field != "context" or columns[field] is not None):
+        if columns[field] not in cells and (field not in optional or columns[field] != optional[field]):
             raise InputError(
                 f"{where}: there is no column {columns[field]!r} (it has: {has}); rename one, or say which "
-                f"it is by writing :{field}=COLUMN after the name."
+                f"it is by writing :{field}=COLUMN after the name, in Python load_data(..., {field}=COLUMN)."
             )
     context = columns["context"] or ("context" if "context" in cells else "text_pair")
     return Row(
         where,
         text=cells[columns["text"] or ""],
-        label=_listed(where, "label", cells[columns["label"] or ""]),
+        label=_listed(where, "label", cells.get(columns["label"] or "")),
         id=cells.get(columns["id"] or ""),
         context=cells.get(context),
         rationale=_listed(where, "rationale", cells.get(columns["rationale"] or "")),

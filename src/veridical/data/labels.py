@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -45,6 +45,11 @@ def read_labels(written: Written, given: tuple[str, ...] = ()) -> tuple[tuple[st
     )
 
 
+def numbered(rows: Iterable[tuple[str, Any]]) -> bool:
+    """Whether labels as written are class indices; those that are missing do not count."""
+    return all(_is_number(value) for where, label in rows if label is not None for value in _values(where, label))
+
+
 def _all_alike(rows: Sequence[tuple[str, Any]]) -> bool:
     lists = [isinstance(label, (list, tuple)) for _, label in rows]
     for (where, label), is_list in zip(rows, lists, strict=True):
@@ -57,7 +62,12 @@ def _all_alike(rows: Sequence[tuple[str, Any]]) -> bool:
 
 
 def _values(where: str, label: Any) -> tuple[Value, ...]:
-    return tuple(_value(where, v) for v in (label if isinstance(label, (list, tuple)) else (label,)))
+    values = tuple(_value(where, v) for v in (label if isinstance(label, (list, tuple)) else (label,)))
+    if len(set(values)) < len(values):
+        raise InputError(
+            f"{where}: the label {str(label)[:50]} has a class twice; list the classes that hold, no 0 or 1 for each."
+        )
+    return values
 
 
 def _value(where: str, value: Any) -> Value:

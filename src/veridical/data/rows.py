@@ -25,21 +25,40 @@ class Row:
     lost: int = 0  # pieces of quoted evidence that do not occur in the text
 
 
-def build(name: str, splits: Mapping[str, Sequence[Row]], *, labels: tuple[str, ...] = (), about: str = "") -> Dataset:
-    """The rows as a Dataset, every one checked; label names are those given, else what the rows hold."""
+def build(
+    name: str,
+    splits: Mapping[str, Sequence[Row]],
+    *,
+    labels: tuple[str, ...] = (),
+    about: str = "",
+    unlabelled: bool = False,
+) -> Dataset:
+    """The rows as a Dataset, every one checked; label names are those given, else what the rows hold. Only with
+    `unlabelled` may a label be missing."""
     if not splits:
         raise InputError(f"{name!r} holds no examples; give it some.")
     for split, rows in splits.items():
         if not rows:
             raise InputError(f"The split {split!r} of {name!r} holds no examples; give it some or leave it out.")
     names, multilabel, index = read_labels(
-        {split: [(row.where, row.label) for row in rows] for split, rows in splits.items()}, labels
+        {
+            split: [(row.where, row.label) for row in rows if row.label is not None or not unlabelled]
+            for split, rows in splits.items()
+        },
+        labels,
     )
+    indices = {split: iter(each) for split, each in index.items()}
     ids = _ids(splits)
     examples = {
         split: tuple(
-            Example(id, _text(row), label, _context(row), _rationale(row))
-            for id, label, row in zip(ids[split], index[split], rows, strict=True)
+            Example(
+                id,
+                _text(row),
+                None if row.label is None else next(indices[split]),
+                _context(row),
+                _rationale(row),
+            )
+            for id, row in zip(ids[split], rows, strict=True)
         )
         for split, rows in splits.items()
     }
@@ -86,7 +105,9 @@ def merged(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _text(row: Row) -> str:
-    if not isinstance(row.text, str) or not row.text.strip():
+    if not isinstance(row.text, str | None):
+        raise InputError(f"{row.where}: the text is {str(row.text)[:50]}; it must be a string.")
+    if row.text is None or not row.text.strip():
         raise InputError(f"{row.where}: the text is empty; remove the row or give it a text.")
     return row.text
 

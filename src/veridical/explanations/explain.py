@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, overload
 
@@ -13,8 +13,9 @@ import torch
 
 from veridical.attribution import Method, methods
 from veridical.core.errors import Caution, InputError
-from veridical.core.records import Attribution, Cost, Encoded, Example, Explained
+from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
+from veridical.data.objects import examples_of
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.long_texts import join_windows, window_means
 from veridical.model.ask import TOKEN_BUDGET, ask, batches_of, halving, predict
@@ -22,23 +23,23 @@ from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.model.target import Target, Which, classes_of, read_target
 
-Texts = str | Example | Iterable[str | Example]
 Tick = Callable[[int], None]
 PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
 
 
 @overload
-def explain(clf: Any, texts: Texts, method: str = ..., **how: Any) -> list[Explanation]: ...
+def explain(clf: Any, texts: Given, method: str = ..., **how: Any) -> list[Explanation]: ...
 @overload
 def explain(
-    clf: Any, texts: Texts, method: list[str] | tuple[str, ...], **how: Any
+    clf: Any, texts: Given, method: list[str] | tuple[str, ...], **how: Any
 ) -> dict[str, list[Explanation]]: ...
 def explain(
     clf: Any,
-    texts: Texts,
+    texts: Given,
     method: str | Sequence[str] = "integrated_gradients",
     *,
     target: str | int = "predicted",
+    context: str | Sequence[str | None] | None = None,
     overlap: int | None = None,
     budget: int = TOKEN_BUDGET,
     tick: Tick | None = None,
@@ -46,12 +47,16 @@ def explain(
 ) -> list[Explanation] | dict[str, list[Explanation]]:
     """Explain texts with a method (`"integrated_gradients:steps=20"`, or options as keywords), or with several.
 
+    A text is a string, a (text, context) tuple, a dict with the columns of a file or an Example; `texts` is one or
+    several of them, a DataFrame, a Series, a datasets.Dataset, or one split of a Dataset. A tuple of two strings is a
+    pair, a list of two strings is two texts. `context` (a string for all texts, or a list) is read, not explained.
+
     Returns one `Explanation` per text in their order; with a list of methods, a dictionary from method to such a
     list. `target` is `predicted`, `gold`, a class name or its index. A text longer than the model takes is cut
     with a warning, or with `overlap=N` explained in windows that share N tokens.
     """
     clf = clf if isinstance(clf, Classifier) else load(clf)
-    examples = as_examples(texts)
+    examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
     specs = [method] if isinstance(method, str) else list(method)
     chosen = [methods.choose(spec, **options) for spec in specs]
     which = read_target(target, clf.labels)
@@ -207,17 +212,6 @@ def _finite(scores: np.ndarray, choice: Choice[Method], encoded: Encoded) -> np.
 def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     for start in range(0, len(indices), size):
         yield indices[start : start + size]
-
-
-def as_examples(texts: Texts) -> list[Example]:
-    """Examples from texts or examples; a plain text is named by its place."""
-    if isinstance(texts, (str, Example)):
-        texts = [texts]
-    examples = [t if isinstance(t, Example) else Example(id=str(i), text=t) for i, t in enumerate(texts)]
-    for example in examples:
-        if not example.text.strip():
-            raise InputError(f"Example {example.id!r} has an empty text; there is nothing to explain.")
-    return examples
 
 
 def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:

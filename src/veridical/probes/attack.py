@@ -13,10 +13,11 @@ from typing import Any, Literal
 from veridical.core import tables
 from veridical.core.errors import InputError, unknown
 from veridical.core.options import takes
-from veridical.core.records import Example, Variant
+from veridical.core.records import Example, Given, Variant
 from veridical.core.seed import generator
 from veridical.core.statistics import mean
 from veridical.core.text import words_of
+from veridical.data.objects import examples_of
 from veridical.explanations.explain import warn_of_cuts
 from veridical.model.ask import Asker, ask
 from veridical.model.classifier import Classifier
@@ -76,9 +77,11 @@ class Attack:
 
 
 @takes(AttackOptions)
-def attack(clf: Classifier, examples: Sequence[Example], options: AttackOptions) -> Attack:
-    """Attack every text whose prediction is right; examples carry the gold class as the model numbers it."""
+def attack(clf: Classifier, examples: Given, options: AttackOptions) -> Attack:
+    """Attack every text whose prediction is right. They are what `explain` takes, with labels; an Example's is the
+    gold class as the model numbers it."""
     wanted = _changes(options.changes)
+    examples = examples_of(examples, "attack", labels=clf.labels, multilabel=clf.kind == "multi")
     _check(clf, examples)
     finder, found_by = finder_of(options.entities)
     warn_of_cuts(clf, clf.encode(examples))

@@ -68,9 +68,9 @@ def pos(options: PosOptions) -> PartsOfSpeech:
     if not models:
         raise InputError("There is no model to look at; name at least one, like baseline=runs/x.")
     choice = methods.choose(options.method)
-    dataset = load_data(data, splits=[split]) if isinstance(data, str) else data
-    if not dataset.splits.get(split):
-        raise InputError(f"{dataset.name} has no split {split!r}; it has: {', '.join(dataset.splits)}.")
+    dataset = load_data(data, splits=[split])
+    if not dataset.splits[split]:
+        raise InputError(f"The split {split!r} of {dataset.name} is empty; use another.")
     examples = sample(dataset.splits[split], options.limit, seed)
     tagger = spacy_tagger(options.tagger) if isinstance(options.tagger, str) else options.tagger
     tagged = tagger([e.text for e in examples])

@@ -22,11 +22,12 @@ from veridical.attribution import Method, methods
 from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
-from veridical.core.records import Example, Explained
+from veridical.core.records import Example, Explained, Given
 from veridical.core.registry import Choice
 from veridical.core.seed import seed_of
 from veridical.core.spec import base_name
 from veridical.core.statistics import estimate
+from veridical.data.objects import examples_of
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
@@ -77,20 +78,22 @@ class Robustness:
 
 
 @takes(RobustnessOptions)
-def robustness(
-    models: Sequence[str | Path | Classifier], examples: Sequence[Example], options: RobustnessOptions
-) -> Robustness:
+def robustness(models: Sequence[str | Path | Classifier], examples: Given, options: RobustnessOptions) -> Robustness:
     """Jaccard index of the top `share` of tokens between the explanations of every pair of models.
 
     The paper's untrained model is what training started from, with a new head: `minilm`, for instance.
     """
     chosen = methods.choose_all(options.method)
-    _check(models, examples)
+    if not models:
+        raise InputError("There is no model; name at least one.")
     names = _names(models)
     first = _loaded(models[0])
+    texts = examples_of(examples, "robustness", labels=first.labels, multilabel=first.kind == "multi")
+    if not texts:
+        raise InputError("There are no texts to explain; give at least one.")
     which = read_target(options.target, first.labels)
     blank, about = _untrained(models[0], first, options.untrained, options.seed)
-    by_model = {names[0]: _explained(first, examples, chosen, which, options)}
+    by_model = {names[0]: _explained(first, texts, chosen, which, options)}
     for name, model in zip(names[1:], models[1:], strict=True):
         clf = _loaded(model)
         if clf.labels != first.labels:
@@ -98,9 +101,9 @@ def robustness(
                 f"{name} has the classes {', '.join(clf.labels)}, {names[0]} has {', '.join(first.labels)}; compare "
                 "models of the same task."
             )
-        by_model[name] = _explained(clf, examples, chosen, which, options)
+        by_model[name] = _explained(clf, texts, chosen, which, options)
     if blank is not None:
-        by_model[UNTRAINED] = _explained(blank, examples, chosen, which, options)
+        by_model[UNTRAINED] = _explained(blank, texts, chosen, which, options)
     overlaps, tests = [], []
     for choice in chosen:
         of_method = {name: by_method[choice.label] for name, by_method in by_model.items()}
@@ -109,7 +112,7 @@ def robustness(
         tests += means
     differ, share = what_differs(models), options.share
     return Robustness(
-        tuple(by_model), tuple(overlaps), tuple(tests), about, differ, share, len(examples), str(options.target)
+        tuple(by_model), tuple(overlaps), tuple(tests), about, differ, share, len(texts), str(options.target)
     )
 
 
@@ -257,13 +260,6 @@ def _names(models: Sequence[str | Path | Classifier]) -> tuple[str, ...]:
         if len(set(names)) == len(names) and UNTRAINED not in names:
             return tuple(names)
     return tuple(f"{name} ({place})" for place, name in enumerate(short, 1))
-
-
-def _check(models: Sequence[Any], examples: Sequence[Example]) -> None:
-    if not models:
-        raise InputError("There is no model; name at least one.")
-    if not examples:
-        raise InputError("There are no texts to explain; give at least one.")
 
 
 # -- tables -------------------------------------------------------------------------------------------------

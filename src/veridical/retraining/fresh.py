@@ -32,7 +32,7 @@ from veridical.core import store, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
-from veridical.core.records import Dataset, Example
+from veridical.core.records import Dataset, Example, Given
 from veridical.core.registry import Choice
 from veridical.core.text import words_of
 from veridical.data import load_data
@@ -159,23 +159,28 @@ def _with_random(chosen: Sequence[Choice[Method]]) -> tuple[Choice[Method], ...]
     return (*named.values(), all_methods.choose(RANDOM))
 
 
-def _gather(data: str | Dataset, ood: Sequence[str | Dataset], limit: int | None) -> tuple[Dataset, dict[str, int]]:
+def _gather(data: Given | Path, ood: Sequence[Given | Path], limit: int | None) -> tuple[Dataset, dict[str, int]]:
     """The data with the test texts of the other corpora as splits of their own, labels as it numbers them; and how many
     of theirs were dropped because they also stand in the training data."""
 
     def some(examples: Sequence[Example]) -> tuple[Example, ...]:
         return tuple(examples) if limit is None else sample(examples, limit, 0)
 
-    home = load_data(data) if isinstance(data, str) else data
+    home = load_data(data)
     for needed in ("train", HOME):
         if not home.splits.get(needed):
-            raise InputError(f"{home.name} has no {needed} split (has {', '.join(home.splits)}); use other data.")
+            raise InputError(
+                f"{home.name} has no {needed} split (has {', '.join(home.splits)}); use other data, or name the splits "
+                "of yours in a column `split` or as the keys of a dict."
+            )
     splits = {name: some(examples) for name, examples in home.splits.items()}
     seen, dropped = {normalised(e.text) for e in splits["train"]}, {}
     for source in ood:
-        other = load_data(source) if isinstance(source, str) else source
+        other = load_data(source)
         if other.name == home.name or other.name in splits:
-            raise InputError(f"The corpus {other.name!r} is named twice; name each once.")
+            raise InputError(
+                f"The corpus {other.name!r} is named twice; name each once, an object by load_data(..., name=NAME)."
+            )
         if not other.splits.get(HOME):
             raise InputError(f"{other.name} has no {HOME} split (has {', '.join(other.splits)}); use other data.")
         new = [e for e in other.splits[HOME] if normalised(e.text) not in seen]

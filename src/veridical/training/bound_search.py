@@ -35,7 +35,7 @@ def is_searched(bound: str | None) -> bool:
 
 
 def search_bound(
-    data: str | Dataset,
+    data: str | Path | Dataset,
     model: str = "minilm",
     *,
     bound: str,

@@ -11,7 +11,7 @@ from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.training import bound_search
 from veridical.training.options import SeedsOptions
-from veridical.training.train import Run, train, train_seeds
+from veridical.training.train import Run, for_several, train, train_seeds
 
 
 @takes(SeedsOptions)
@@ -24,13 +24,13 @@ def train_all(options: SeedsOptions) -> list[Run]:
         "limit": options.limit,
         "progress": options.progress,
     }
-    bound, out = options.bound, options.out
+    data, bound, out = for_several(options.data), options.bound, options.out
     searched = bound_search.is_searched(bound)
     if searched and bound is not None:
         place = None if out is None else Path(out) / "bound"
-        bound = bound_search.search_bound(options.data, options.model, bound=bound, out=place, **same)
+        bound = bound_search.search_bound(data, options.model, bound=bound, out=place, **same)
         if PartialState().is_main_process:
             Report("", 1, progress=options.progress).say(f"bound: {bound}")
     if len(options.seeds) == 1 and not searched:
-        return [train(options.data, options.model, seed=options.seeds[0], bound=bound, out=out, **same)]
-    return train_seeds(options.data, options.model, seeds=options.seeds, bound=bound, out=out, **same)
+        return [train(data, options.model, seed=options.seeds[0], bound=bound, out=out, **same)]
+    return train_seeds(data, options.model, seeds=options.seeds, bound=bound, out=out, **same)

@@ -92,7 +92,7 @@ def search(options: SearchOptions) -> Search:
     # A mistake in one is told before anything is trained.
     methods = [choice.label for choice in all_methods.choose_all(options.methods)]
     config = options.settings()
-    dataset = load_data(options.data, limit=options.limit) if isinstance(options.data, str) else options.data
+    dataset = load_data(options.data, limit=options.limit)
     examples = _dev(dataset, options.texts)
     folder = Path(options.out) if options.out is not None else _folder(dataset, model, tried, config)
     candidates = []

@@ -24,7 +24,7 @@ from accelerate import Accelerator
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.options import takes
-from veridical.core.records import Answers, Dataset, Example
+from veridical.core.records import Answers, Dataset, Example, Given
 from veridical.data import load_data
 from veridical.model.accuracy import BINS, Scores, score, targets
 from veridical.model.load import create
@@ -117,7 +117,7 @@ def train(options: TrainOptions) -> Run:
 
 
 def train_seeds(
-    data: str | Dataset,
+    data: Given | Path,
     model: str = "minilm",
     *,
     seeds: Sequence[int],
@@ -125,8 +125,14 @@ def train_seeds(
     **same: Any,
 ) -> list[Run]:
     """The same training for several seeds, a run folder each: with `out`, its subfolders seed0, seed1, ..."""
+    data = for_several(data)
     folders = {seed: None if out is None else Path(out) / f"seed{seed}" for seed in seeds}
     return [train(data, model, seed=seed, out=folder, **same) for seed, folder in folders.items()]
+
+
+def for_several(data: Given | Path) -> str | Path | Dataset:
+    """Data for more than one training: a generator could be read once."""
+    return data if isinstance(data, (str, Path)) else load_data(data)
 
 
 def read_run(folder: str | Path) -> Run:
@@ -200,12 +206,10 @@ def _drop_checkpoints(folder: Path) -> None:
         store.remove(folder / name)
 
 
-def _dataset(data: str | Dataset, limit: int | None) -> Dataset:
-    if isinstance(data, str):
-        return load_data(data, limit=limit)
-    if limit is not None:
+def _dataset(data: Given | Path, limit: int | None) -> Dataset:
+    if limit is not None and not isinstance(data, (str, Path)):
         raise InputError(f"limit={limit} applies to data that is loaded by name; give the Dataset fewer examples.")
-    return data
+    return load_data(data, limit=limit)
 
 
 def _threads(folder: Path, config: TrainConfig) -> int:
@@ -227,7 +231,8 @@ def _fingerprint(dataset: Dataset) -> str:
 def _check(dataset: Dataset, config: TrainConfig, *, bounded: bool) -> None:
     if not dataset.splits.get("train"):
         raise InputError(
-            f"{dataset.name} has no train split (has {', '.join(dataset.splits) or 'none'}); use other data."
+            f"{dataset.name} has no train split (has {', '.join(dataset.splits) or 'none'}); use other data, or name "
+            "the splits of yours in a column `split` or as the keys of a dict."
         )
     if bounded and config.select == "last":
         raise InputError("Under a bound the kept epoch is chosen on dev; set select=loss, not last.")

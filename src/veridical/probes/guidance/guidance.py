@@ -69,8 +69,8 @@ def guidance(options: GuidanceOptions) -> Guidance:
     conditions = _conditions(options.base, options.guided)
     data, split, ood_split, margin = options.data, options.split, options.ood_split, options.margin
     draws, by, seed = options.draws, options.by, options.seed
-    home = load_data(data) if isinstance(data, str) else data
-    others = [_elsewhere(load_data(ood) if isinstance(ood, str) else ood, split, ood_split) for ood in options.ood]
+    home = load_data(data)
+    others = [_elsewhere(load_data(ood), split, ood_split) for ood in options.ood]
     if not any(e.rationale for e in home.splits.get(split, ())):
         raise InputError(f"{home.name} has no rationales in its split {split!r}; use data that has, such as planted.")
     seen = [choice.label for choice in all_methods.choose_all(options.witnesses)]

@@ -16,7 +16,7 @@ import torch
 
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.core.records import Dataset, Encoded, Example
+from veridical.core.records import Dataset, Encoded, Example, Given
 from veridical.core.settings import build
 from veridical.data import load_data
 from veridical.model.accuracy import targets
@@ -80,7 +80,7 @@ class Bench:
 
 def asked(
     out: str | Path,
-    data: str | Dataset,
+    data: Given | Path,
     model: str,
     *,
     config: TrainConfig | Mapping[str, Any] | None,
@@ -89,12 +89,9 @@ def asked(
 ) -> Experiment:
     """This data, model and training for a folder that is new or of them already; nothing is written. `config` may be a
     table of settings on top of the model's own."""
-    if isinstance(data, str):
-        dataset = load_data(data, limit=limit)
-    elif limit is not None:
+    if limit is not None and not isinstance(data, (str, Path)):
         raise InputError(f"limit={limit} applies to data that is loaded by name; give the Dataset fewer examples.")
-    else:
-        dataset = data
+    dataset = load_data(data, limit=limit)
     _check(dataset)
     model = _spelled(Path(out), recorded(with_width(model, dataset)))
     if not isinstance(config, TrainConfig):
@@ -130,7 +127,10 @@ def _check(data: Dataset) -> None:
         examples = data.splits.get(split)
         if not examples:
             has = ", ".join(data.splits) or "none"
-            raise InputError(f"{data.name} has no {split} split (has {has}); ROAR needs train, dev and test.")
+            raise InputError(
+                f"{data.name} has no {split} split (has {has}); ROAR needs train, dev and test, which a column `split` "
+                "or the keys of a dict may name."
+            )
         for example in examples:
             if not isinstance(example.label, int) or not 0 <= example.label < len(data.labels):
                 raise InputError(
