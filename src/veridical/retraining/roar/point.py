@@ -90,7 +90,7 @@ def alone(folder: Path) -> Iterator[Path | None]:
 def _take(folder: Path, token: str) -> Path:
     """A working folder: the first that a dead worker left, or a new one."""
     work = folder.with_name(f"{folder.name}.work-{token}")
-    for left in sorted(folder.parent.glob(f"{folder.name}.work-*")):
+    for left in _left(folder):
         try:
             os.rename(left, work)
         except FileNotFoundError:  # its worker lived on after all, and has just ended
@@ -111,11 +111,16 @@ def _publish(work: Path, taken: os.stat_result, folder: Path) -> None:
     except OSError:
         if work.exists() and not folder.exists():
             raise
-    store.remove(work)
+    store.remove_folder(work)
 
 
 def _sweep(folder: Path) -> None:
     """Remove what nobody works on any more, now that the point is done."""
     store.remove(folder / OLD_LOCK)
-    for left in folder.parent.glob(f"{folder.name}.work-*"):
-        store.remove(left)
+    for left in _left(folder):
+        store.remove_folder(left)
+
+
+def _left(folder: Path) -> list[Path]:
+    """The working folders of a point, by the form of their names: what else begins so is not ours."""
+    return sorted(folder.parent.glob(f"{folder.name}.work-{'[0-9a-f]' * 8}"))
