@@ -12,7 +12,7 @@ import typer
 
 from veridical.cli.speech import print_json, say
 from veridical.core.options import Help, Json
-from veridical.core.place import A_FOLDER
+from veridical.core.place import A_FOLDER, check_folder
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ def run(
     lines = recipes.read(recipe)
     commands = recipes.choose(lines, only, unrun=unrun)
     folder = Path(out) if out else Path("runs") / Path(recipe).stem
+    check_folder(folder)
     how = {"engine": engine, "workers": workers, "shard": shard, "address": address}
     if not dry_run:
         if not as_json:
