@@ -122,20 +122,20 @@ def test_a_link_gives_way_or_is_refused_and_what_it_leads_to_stays(tmp_path: Pat
             store.write_text(tmp_path / name, "new")
         with pytest.raises(InputError, match=f"{name} is {kind}, and a folder cannot"):
             write_folder(tmp_path / name, config="new")
-        store.remove_folder(tmp_path / name)
         assert (tmp_path / name).is_symlink()
-    store.remove(tmp_path / "model")  # a link that stands where a file of ours would: it goes alone
-    assert not os.path.lexists(tmp_path / "model")
+    store.remove(tmp_path / "nowhere")
+    store.remove_file(tmp_path / "model")  # a link that stands where a file of ours would: it goes alone
+    assert names(tmp_path) == ["config", "far", "model", "page", "page.html", "spec.json", "stamp.json"]
     assert contents(tmp_path / "far") == before
 
 
 def test_a_folder_is_not_removed_for_a_file(tmp_path: Path):
     make(tmp_path, "checkpoint.pt/thesis.txt", "folder/a", "file")
-    store.remove(tmp_path / "checkpoint.pt")
-    store.remove(tmp_path / "file")
+    store.remove_file(tmp_path / "checkpoint.pt")
+    store.remove_file(tmp_path / "file")
+    store.remove_file(tmp_path / "none")
+    store.remove(tmp_path / "folder")
     store.remove(tmp_path / "none")
-    store.remove_folder(tmp_path / "folder")
-    store.remove_folder(tmp_path / "none")
     assert names(tmp_path) == ["checkpoint.pt", "thesis.txt"]
 
 

@@ -59,10 +59,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
             os.replace(temporary, path)
         _sync(path.parent)
     except OSError as problem:
-        _discard(temporary)
+        remove(temporary)
         raise place.unwritable(path, problem) from problem
     except BaseException:
-        _discard(temporary)
+        remove(temporary)
         raise
 
 
@@ -106,15 +106,17 @@ def _sync(path: Path) -> None:
 
 
 def remove(path: str | Path) -> None:
-    """Delete a file that was written here, if it is there; a folder of that name is somebody else's, and stays."""
-    if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+    """Delete a file or a folder that was made here, if it is there. No link is followed."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
         Path(path).unlink(missing_ok=True)  # another process may have been first
 
 
-def remove_folder(path: str | Path) -> None:
-    """Delete a folder that was made here, if it is there, and all that is in it. No link is followed."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
+def remove_file(path: str | Path) -> None:
+    """Delete a file that was made here, if it is there; a folder of that name is somebody else's, and stays."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        remove(path)
 
 
 def clean(folder: str | Path) -> None:
@@ -123,7 +125,7 @@ def clean(folder: str | Path) -> None:
         leftovers = [name for name in (*folders, *files) if _is_leftover(Path(parent) / name)]
         folders[:] = [name for name in folders if name not in leftovers]
         for name in leftovers:
-            _discard(Path(parent) / name)
+            remove(Path(parent) / name)
 
 
 def _is_leftover(path: Path) -> bool:
@@ -135,11 +137,6 @@ def _is_leftover(path: Path) -> bool:
     old = _OLD_LEFTOVER.fullmatch(path.name)
     became = path.with_name(old[1]) if old else None
     return became is not None and (became.is_dir() if path.is_dir() else became.is_file())
-
-
-def _discard(temporary: Path) -> None:
-    remove_folder(temporary)
-    remove(temporary)
 
 
 # -- formats ------------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ def forget(thing: Path) -> None:
     """Remove the signs of a thing that has ended, as a worker that was killed right then could not."""
     for path in thing.parent.glob(f"{thing.name}.running-[0-9]*"):
         if path.name.rpartition("-")[2].isdigit():
-            store.remove(path)
+            store.remove_file(path)
 
 
 # -- processes ----------------------------------------------------------------------------------------------

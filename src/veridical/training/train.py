@@ -197,7 +197,7 @@ def _keep(task: Task, state: State) -> dict[str, Scores]:
 
 def _drop_checkpoints(folder: Path) -> None:
     for name in (CHECKPOINT, BEST):
-        store.remove(folder / name)
+        store.remove_file(folder / name)
 
 
 def _dataset(data: str | Dataset, limit: int | None) -> Dataset:

@@ -160,7 +160,7 @@ def _explain_anew(own: Bench, choice: Choice[Method], point: Path, held: Path, a
         orders = _read(held)
         before = {split: gone(orders[split], amount, own.job.rounding) for split in SPLITS}
         _explain(own, choice, point / BEST, new, before)
-    store.remove(point / BEST)
+    store.remove_file(point / BEST)
     return new
 
 

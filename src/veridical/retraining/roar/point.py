@@ -40,7 +40,7 @@ def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]]
                 with own_threads(bench.threads, bench.clf.device):
                     store.write_json(work / POINT, _trained(bench, work, encoded))
             for name in (CHECKPOINT, LOG, *(() if keep else (BEST,))):
-                store.remove(work / name)
+                store.remove_file(work / name)
 
 
 def _trained(bench: Bench, work: Path, encoded: Mapping[str, list[Encoded]]) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _take(folder: Path, token: str) -> Path:
             os.rename(left, work)
         except FileNotFoundError:  # its worker lived on after all, and has just ended
             continue
-        store.remove(work / OLD_LOCK)
+        store.remove_file(work / OLD_LOCK)
         store.clean(work)
         return work
     work.mkdir()
@@ -111,16 +111,17 @@ def _publish(work: Path, taken: os.stat_result, folder: Path) -> None:
     except OSError:
         if work.exists() and not folder.exists():
             raise
-    store.remove_folder(work)
+    store.remove(work)
 
 
 def _sweep(folder: Path) -> None:
     """Remove what nobody works on any more, now that the point is done."""
-    store.remove(folder / OLD_LOCK)
+    store.remove_file(folder / OLD_LOCK)
     for left in _left(folder):
-        store.remove_folder(left)
+        store.remove(left)
 
 
 def _left(folder: Path) -> list[Path]:
     """The working folders of a point, by the form of their names: what else begins so is not ours."""
-    return sorted(folder.parent.glob(f"{folder.name}.work-{'[0-9a-f]' * 8}"))
+    alike = folder.parent.glob(f"{folder.name}.work-{'[0-9a-f]' * 8}")
+    return sorted(path for path in alike if path.is_dir() and not path.is_symlink())
