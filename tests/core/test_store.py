@@ -151,6 +151,7 @@ def test_leftovers_of_a_killed_writer_are_cleaned(tmp_path: Path):
     assert names(tmp_path) == ["part-0001.parquet", "parts"]
 
 
+@pytest.mark.whole
 def test_what_a_killed_process_leaves_is_recognised(tmp_path: Path):
     # The name is asked of the writer, so that the two cannot drift apart.
     code = (
