@@ -138,6 +138,22 @@ def test_a_cache_that_cannot_be_written_is_named(tiny: Asset, tmp_path: Path) ->
         fetch_asset(tiny, tmp_path / "file" / "assets")
 
 
+def test_what_stands_in_the_place_of_an_asset_stays(tiny: Asset, index: Path, tmp_path: Path, monkeypatch) -> None:
+    given(monkeypatch, next(index.glob("*.whl")))
+    target = tmp_path / "cache" / tiny.folder
+    target.parent.mkdir()
+    target.write_text("Do not lose.")
+    with pytest.raises(InputError, match="cannot be kept in"):
+        fetch_asset(tiny, tmp_path / "cache")
+    assert target.read_text() == "Do not lose."
+    target.unlink()
+    target.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="cannot be kept in"):
+        fetch_asset(tiny, tmp_path / "cache")
+    assert target.is_symlink()
+    assert list(target.parent.iterdir()) == [target]
+
+
 def test_a_tar_inside_a_tar_is_entered_and_hostile_paths_go_nowhere(tmp_path: Path, monkeypatch) -> None:
     inner = tarball(tmp_path / "inner.tar.gz", {"deep/a.txt": b"a", "../../escaped.txt": b"!"})
     archive = tarball(

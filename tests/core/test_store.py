@@ -3,6 +3,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,11 @@ class Point:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*"))
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Everything below a folder with its bytes; of folders none."""
+    return {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in folder.rglob("*")}
 
 
 def interrupted(path: Path) -> None:
@@ -46,22 +53,131 @@ def test_a_file_is_whole_or_absent(tmp_path: Path):
     assert names(tmp_path) == ["deep", "file.txt"]
 
 
-def test_a_folder_takes_the_place_of_a_folder(tmp_path: Path):
-    for content in ("a", "b"):
-        with store.replacing(tmp_path / "model") as temporary:
-            temporary.mkdir()
-            (temporary / content).write_text(content)
-    assert names(tmp_path) == ["b", "model"]
+def write_folder(path: Path, **files: str) -> None:
+    with store.replacing(path) as temporary:
+        temporary.mkdir()
+        for name, text in files.items():
+            (temporary / name).write_text(text)
+
+
+def make(root: Path, *contents: str) -> None:
+    """Files with their own path as text; folders where the path ends in a slash."""
+    for content in contents:
+        path = root / content
+        (path if content.endswith("/") else path.parent).mkdir(parents=True, exist_ok=True)
+        if not content.endswith("/"):
+            path.write_text(content)
+
+
+def test_a_folder_takes_the_place_of_a_folder_of_ours(tmp_path: Path):
+    make(tmp_path, "spec.json", "stamp.json")
+    for text in ("first", "second"):
+        write_folder(tmp_path / "model", config=text)
+        assert (tmp_path / "model" / "config").read_text() == text
+    write_folder(tmp_path / "model", config="third", more="")
+    assert names(tmp_path) == ["config", "model", "more", "spec.json", "stamp.json"]
+
+
+@pytest.mark.parametrize(
+    ("there", "sentence"),
+    [
+        (("model/config",), "model is a folder that Veridical did not make"),
+        (("spec.json", "model/config"), "model is a folder that Veridical did not make"),
+        (("spec.json", "stamp.json", "model/thesis.txt"), "model holds 'thesis.txt', which Veridical did not put"),
+        (("spec.json", "stamp.json", "model/config", "model/notes/a"), "model holds 'notes', which Veridical did not"),
+        (("spec.json", "stamp.json", "model"), "model is a file, and a folder cannot take its place"),
+    ],
+)
+def test_a_folder_takes_no_other_place(tmp_path: Path, there: tuple[str, ...], sentence: str):
+    make(tmp_path, *there)
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=sentence):
+        write_folder(tmp_path / "model", config="new")
+    assert contents(tmp_path) == before
+
+
+def test_a_file_takes_the_place_of_a_file_only(tmp_path: Path):
+    make(tmp_path, "thesis/chapter.tex", "empty/")
+    before = contents(tmp_path)
+    for name in ("thesis", "empty"):
+        with pytest.raises(InputError, match=f"{name} is a folder, and a file cannot take its place"):
+            store.write_text(tmp_path / name, "page")
+    os.mkfifo(tmp_path / "pipe")  # as /dev/null would be: a rename would put a file in its place
+    with pytest.raises(InputError, match="pipe is a device, and a file cannot take its place"):
+        store.write_text(tmp_path / "pipe", "page")
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "pipe").unlink()
+    assert contents(tmp_path) == before
+
+
+def test_a_link_gives_way_or_is_refused_and_what_it_leads_to_stays(tmp_path: Path):
+    make(tmp_path, "spec.json", "stamp.json", "far/model/config", "far/page.html")
+    before = contents(tmp_path / "far")
+    for name, target in (("page", "far/page.html"), ("model", "far/model"), ("nowhere", "far/none")):
+        (tmp_path / name).symlink_to(tmp_path / target)
+    store.write_text(tmp_path / "page", "new")
+    assert not (tmp_path / "page").is_symlink()
+    for name, kind in (("model", "a link to a folder"), ("nowhere", "a link that leads nowhere")):
+        with pytest.raises(InputError, match=f"{name} is {kind}, and a file cannot"):
+            store.write_text(tmp_path / name, "new")
+        with pytest.raises(InputError, match=f"{name} is {kind}, and a folder cannot"):
+            write_folder(tmp_path / name, config="new")
+        assert (tmp_path / name).is_symlink()
+    store.remove(tmp_path / "nowhere")
+    store.remove_file(tmp_path / "model")  # a link that stands where a file of ours would: it goes alone
+    assert names(tmp_path) == ["config", "far", "model", "page", "page.html", "spec.json", "stamp.json"]
+    assert contents(tmp_path / "far") == before
+
+
+def test_a_folder_is_not_removed_for_a_file(tmp_path: Path):
+    make(tmp_path, "checkpoint.pt/thesis.txt", "folder/a", "file")
+    store.remove_file(tmp_path / "checkpoint.pt")
+    store.remove_file(tmp_path / "file")
+    store.remove_file(tmp_path / "none")
+    store.remove(tmp_path / "folder")
+    store.remove(tmp_path / "none")
+    assert names(tmp_path) == ["checkpoint.pt", "thesis.txt"]
 
 
 def test_leftovers_of_a_killed_writer_are_cleaned(tmp_path: Path):
-    (tmp_path / f"{store.TEMPORARY}12-model").mkdir()
-    (tmp_path / f"{store.TEMPORARY}12-model" / "weights").write_text("half")
-    (tmp_path / "parts").mkdir()
-    (tmp_path / "parts" / f"{store.TEMPORARY}34-part-0000.parquet").write_text("half")
-    (tmp_path / "kept").write_text("whole")
+    make(
+        tmp_path,
+        f"{store.TEMPORARY}0123abcd-model/weights",
+        f"parts/{store.TEMPORARY}0123abcd-part-0000.parquet",
+        "parts/.tmp-0123abcd-part-0001.parquet",  # as versions before 0.2 named them
+        "parts/part-0001.parquet",
+    )
     store.clean(tmp_path)
-    assert names(tmp_path) == ["kept", "parts"]
+    assert names(tmp_path) == ["part-0001.parquet", "parts"]
+
+
+@pytest.mark.whole
+def test_what_a_killed_process_leaves_is_recognised(tmp_path: Path):
+    # The name is asked of the writer, so that the two cannot drift apart.
+    code = (
+        "import os, sys; from veridical.core import store\n"
+        "with store.replacing(sys.argv[1]) as temporary: temporary.write_text('half'); os.kill(os.getpid(), 9)"
+    )
+    for name in ("plain.json", "a name with\na line end", "x" * 250):
+        assert subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=False).returncode == -9
+    assert len(names(tmp_path)) == 3
+    store.clean(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_what_others_left_is_not_cleaned(tmp_path: Path):
+    make(
+        tmp_path,
+        *("out/spec.json", "out/stamp.json"),
+        *("out/.tmp-notes", "out/.tmp-abcd1234-mine/thesis.txt", "out/deep/.tmp-/a", "out/.tmp-veridical-notes"),
+        *("out/.tmp-ABCD1234-spec.json", "out/.tmp-abcd1234-spec.json/a", f"far/{store.TEMPORARY}0123abcd-a"),
+    )
+    (tmp_path / "out" / "link").symlink_to(tmp_path / "far")
+    (tmp_path / "out" / f"{store.TEMPORARY}0123abcd-far").symlink_to(tmp_path / "far")
+    before = contents(tmp_path)
+    store.clean(tmp_path / "out")
+    assert contents(tmp_path) == before
+    assert len([path for path in (tmp_path / "out").iterdir() if path.is_symlink()]) == 2
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

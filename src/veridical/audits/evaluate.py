@@ -243,7 +243,7 @@ def _cells(
             assert path is not None
             cells += read_cells(path)
     if journal is not None:
-        store.remove(journal)
+        store.remove_file(journal)
     return cells
 
 

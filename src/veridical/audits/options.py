@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
 from veridical.core.options import Count, Help, Hidden
+from veridical.core.place import A_FOLDER
 from veridical.core.records import Level, Operator
 
 Control = Literal["permutation", "gaussian"]  # the random explanation: the method's own scores shuffled, or noise
@@ -34,7 +35,9 @@ class EvaluateOptions:
     explanations: Annotated[Sequence[Any], Hidden("Attributions made elsewhere (`to_attributions`).")] = ()
     corpus: Annotated[str, Hidden("The texts' name, which scores carry.")] = ""
     seed: opt.Seed = 0
-    out: Annotated[opt.Place | None, Help("Folder in which the work is stored part by part, and resumed.")] = None
+    out: Annotated[
+        opt.Place | None, Help("Folder in which the work is stored part by part, and resumed."), A_FOLDER
+    ] = None
     budget: opt.Budget = opt.TOKEN_BUDGET
     tick: opt.Ticks = None
 

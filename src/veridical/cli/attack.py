@@ -11,9 +11,10 @@ import typer
 from veridical.cli.speech import TextOrCsv, print_json, say
 from veridical.core.errors import InputError
 from veridical.core.options import Data, Help, Json, Models, Split, Texts
+from veridical.core.place import A_FILE, check_apart
 from veridical.probes.options import AttackOptions
 
-Out = Annotated[str | None, Help("Write every text as it became: a .jsonl file.", "FILE")]
+Out = Annotated[str | None, Help("Write every text as it became: a .jsonl file.", "FILE"), A_FILE]
 
 
 def attack(
@@ -33,6 +34,7 @@ def attack(
     Example: veridical attack runs/x runs/y --data hutto/movies --limit 200 --out attacked.jsonl
     """
     _check(models, out)
+    check_apart(out, "--out", data)
     from veridical.core import store
     from veridical.core.progress import Report
     from veridical.data import load_data

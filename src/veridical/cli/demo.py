@@ -11,6 +11,7 @@ import typer
 from veridical.cli.speech import tell
 from veridical.core.errors import InputError
 from veridical.core.options import Count, Data, Help, Hidden, Names, Progress, Seed, takes
+from veridical.core.place import A_FOLDER
 from veridical.core.spec import base_name
 from veridical.training.options import Trained
 
@@ -46,7 +47,7 @@ class DemoOptions:
     data: Annotated[Data, Help("What to train on.", "DATA")] = "hutto/movies"
     model: Trained = "minilm"
     _: KW_ONLY
-    out: Annotated[str | Path, Help("Where everything is written.", "DIR")] = "runs/demo"
+    out: Annotated[str | Path, Help("Where everything is written.", "DIR"), A_FOLDER] = "runs/demo"
     seed: Seed = 0
     limit: Annotated[Count, Hidden("Training sentences: a few minutes on two cores.")] = 2000
     texts: Annotated[Count, Hidden("Test texts that are explained.")] = 32

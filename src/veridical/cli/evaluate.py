@@ -12,6 +12,7 @@ import typer
 from veridical.audits.options import EvaluateOptions
 from veridical.cli.speech import print_json, say
 from veridical.core.options import Data, Help, Json, Model, Split, Texts
+from veridical.core.place import check_claim
 
 if TYPE_CHECKING:
     from veridical.audits.corpora import Corpus
@@ -39,6 +40,8 @@ def evaluate(
 
     Example: veridical evaluate runs/x --data hutto/movies --method attention,lime --metric decision_flip --out scores
     """
+    if options.out is not None:
+        check_claim(options.out)
     from veridical.audits.audit import claim
     from veridical.audits.corpora import corpora_of
     from veridical.audits.evaluate import columns

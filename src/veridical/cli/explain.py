@@ -13,6 +13,7 @@ import typer
 from veridical.cli.speech import say
 from veridical.core.errors import InputError
 from veridical.core.options import Data, Help, Json, Methods, Model, Split, Target, Texts
+from veridical.core.place import A_FILE, check_apart
 from veridical.core.ranges import at_least
 from veridical.core.records import Example
 
@@ -32,8 +33,8 @@ Shown = Annotated[Level, Help("What is highlighted: word or token.", "UNIT")]
 Overlap = Annotated[
     Annotated[int, at_least(0)] | None, Help("Explain too long texts in windows that share so many tokens.", "N")
 ]
-Page = Annotated[str | None, Help("Write a page with the highlights.", "FILE")]
-Out = Annotated[str | None, Help("Write the scores: a .parquet or .jsonl file.", "FILE")]
+Page = Annotated[str | None, Help("Write a page with the highlights.", "FILE"), A_FILE]
+Out = Annotated[str | None, Help("Write the scores: a .parquet or .jsonl file.", "FILE"), A_FILE]
 
 
 def explain(
@@ -58,6 +59,8 @@ def explain(
 
     Example: veridical explain my-model --data hutto/amazon --limit 20 --html amazon.html
     """
+    check_apart(html, "--html", file, data)
+    check_apart(out, "--out", file, data)
     from veridical.attribution import methods as known
     from veridical.core.progress import Report
     from veridical.explanations.explain import explain as run

@@ -12,6 +12,7 @@ import typer
 
 from veridical.cli.speech import print_json, say
 from veridical.core.options import Help, Json
+from veridical.core.place import A_FOLDER, check_folder
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ Only = Annotated[
     Sequence[str], Help("Only this line, 'table 3' or 'table 3, SST'. May be repeated.", "LINE", commas=False)
 ]
 Unrun = Annotated[bool, Help("Also the lines marked unrun, whatever the reason.")]
-Out = Annotated[str | None, Help("Folder in which the commands run.", "DIR", default="runs/RECIPE")]
+Out = Annotated[str | None, Help("Folder in which the commands run.", "DIR", default="runs/RECIPE"), A_FOLDER]
 
 
 def run(
@@ -52,6 +53,7 @@ def run(
     lines = recipes.read(recipe)
     commands = recipes.choose(lines, only, unrun=unrun)
     folder = Path(out) if out else Path("runs") / Path(recipe).stem
+    check_folder(folder)
     how = {"engine": engine, "workers": workers, "shard": shard, "address": address}
     if not dry_run:
         if not as_json:

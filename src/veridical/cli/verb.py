@@ -92,6 +92,15 @@ class Verb:
         unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
         return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
 
+    def _check_places(self, arguments: Mapping[str, Any]) -> None:
+        """Refuse a place that must not be written to before anything is computed whose result would go there."""
+        for name, part in self.parts.items():
+            if isinstance(part, Option):
+                part.check_place(arguments.get(name, part.default))
+            else:
+                for option in options_in(part):
+                    option.check_place(getattr(arguments[name], option.name))
+
     def _values(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         """What was typed, on top of the settings and of the config file, as values of the options."""
         file, overrides = typed.get("config_file"), typed.get("settings", ())
@@ -109,7 +118,9 @@ class Verb:
         """What parses it and shows its help."""
 
         def callback(**typed: Any) -> None:
-            self.function(**self.arguments(typed))
+            arguments = self.arguments(typed)
+            self._check_places(arguments)
+            self.function(**arguments)
 
         parameters = [_parameter(option) for option in sorted(self.typed, key=lambda o: not o.help.argument)]
         callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, Union, overload
 
 from veridical.core.errors import InputError, unknown
+from veridical.core.place import A_RUN, written
 from veridical.core.ranges import Range, at_least, ranges
 from veridical.core.records import Given
 from veridical.core.spec import listed
@@ -138,6 +139,11 @@ class Option:
             for allowed in ranges(self.annotation):
                 allowed.check(value, who)
 
+    def check_place(self, value: Any) -> None:
+        """Of an option that says where to write: refuse a place that must not or cannot be written to."""
+        for note in written(self.annotation):
+            note.check(value)
+
 
 def options_in(kind: Any) -> list[Option]:
     """The options that a record's fields, or a function's parameters, stand for."""
@@ -205,6 +211,7 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
             record = kind(**bound)  # type: ignore[call-arg]
             for option in options:
                 option.check(getattr(record, option.name), option.name)
+                option.check_place(getattr(record, option.name))
             return function(*leading, record)
 
         called.__signature__ = signature  # type: ignore[attr-defined]
@@ -286,7 +293,7 @@ Methods = Annotated[Names, Help(METHODS)]
 Metrics = Annotated[Names, Help(METRICS)]
 Target = Annotated[str | int, Help("Explained class: predicted, gold, a name or an index.", "CLASS")]
 Seed = Annotated[int, Help("Seed of the sample and of everything random.")]
-Out = Annotated[Place, Help("Folder for report.html and everything behind it.")]
+Out = Annotated[Place, Help("Folder for report.html and everything behind it."), A_RUN]
 Json = Annotated[bool, Help("Print data for a program instead of text.", option="--json")]
 Progress = Annotated[bool | None, Hidden("Whether progress is shown; false is silence.")]
 Budget = Annotated[int, Hidden("Padded tokens in one pass of the model.")]

@@ -1,10 +1,12 @@
 """Plain files that are whole or absent: atomic writes, parts, run folders, logs, provenance.
 
 Everything is written under a temporary name in its own folder, synced, then renamed, so a file that exists is
-done and kill -9 at any moment leaves at most a temporary file, which `clean` removes. There is no lock and no
-status field: a thing is done when it is there, and who works on one that is not is seen by its sign,
-`<thing>.running-1`, a file that is created exclusively and touched while its worker lives. `grid/liveness.py` has that
-protocol, the only one there is. This is the only module that opens files for writing.
+done and kill -9 at any moment leaves at most a temporary file, which `clean` removes. What may take the place of what,
+`core/place.py` says; nothing that Veridical did not make is removed, and no link is followed.
+
+There is no lock and no status field: a thing is done when it is there, and who works on one that is not is seen by its
+sign, `<thing>.running-1`, a file that is created exclusively and touched while its worker lives. `grid/liveness.py` has
+that protocol, the only one there is. This is the only module that opens files for writing.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import hashlib
 import json
 import os
 import platform
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,14 +26,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veridical.core import plugins
+from veridical.core import place, plugins
 from veridical.core.errors import InputError
 from veridical.core.spec import slug
 
 if TYPE_CHECKING:
     import pyarrow
 
-TEMPORARY = ".tmp-"  # prefix of everything not yet whole
+TEMPORARY = ".tmp-veridical-"  # prefix of everything not yet whole
+_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}[0-9a-f]{{8}}-.+", re.DOTALL)
+_OLD_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{8}-(.+)", re.DOTALL)  # of versions before 0.2: others may name theirs so
 _LATER = "left out at its default"
 
 
@@ -41,26 +46,41 @@ _LATER = "left out at its default"
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path to write a file or folder to; it takes the place of `path` when the block ends."""
     path = Path(path)
-    temporary = path.with_name(f"{TEMPORARY}{secrets.token_hex(4)}-{path.name}")
+    temporary = _temporary(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         for inner in [*temporary.rglob("*"), temporary] if temporary.is_dir() else [temporary]:
             _sync(inner)
-        if path.is_dir():  # a folder cannot be renamed onto another: move the old one out of the way first
-            old = path.with_name(f"{TEMPORARY}{secrets.token_hex(4)}-{path.name}")
-            os.replace(path, old)
-            os.replace(temporary, path)
-            shutil.rmtree(old)
+        if temporary.is_dir():
+            _swap(path, temporary)
         else:
+            place.check_file(path)
             os.replace(temporary, path)
         _sync(path.parent)
     except OSError as problem:
         remove(temporary)
-        raise _unwritable(path, problem) from problem
+        raise place.unwritable(path, problem) from problem
     except BaseException:
         remove(temporary)
         raise
+
+
+def _temporary(path: Path) -> Path:
+    # Part of the name is enough for a reader, and a long one would become too long for the file system.
+    return path.with_name(f"{TEMPORARY}{secrets.token_hex(4)}-{path.name[:40]}")
+
+
+def _swap(path: Path, new: Path) -> None:
+    """Put a folder in its place. It cannot be renamed onto another: the old one is moved out of the way first."""
+    place.check_swap(path, new)
+    if not path.is_dir():
+        os.replace(new, path)
+        return
+    old = _temporary(path)
+    os.replace(path, old)
+    os.replace(new, path)
+    shutil.rmtree(old)
 
 
 def create(path: str | Path, text: str) -> bool:
@@ -73,12 +93,8 @@ def create(path: str | Path, text: str) -> bool:
     except OSError as problem:
         if isinstance(problem, FileExistsError) and path.parent.is_dir():
             return False
-        raise _unwritable(path, problem) from problem
+        raise place.unwritable(path, problem) from problem
     return True
-
-
-def _unwritable(path: Path, problem: OSError) -> InputError:
-    return InputError(f"{path} cannot be written ({problem.strerror or problem}); make room or choose another folder.")
 
 
 def _sync(path: Path) -> None:
@@ -90,18 +106,37 @@ def _sync(path: Path) -> None:
 
 
 def remove(path: str | Path) -> None:
-    """Delete a file or a folder, if it is there."""
-    path = Path(path)
-    if path.is_dir() and not path.is_symlink():
+    """Delete a file or a folder that was made here, if it is there. No link is followed."""
+    if os.path.isdir(path) and not os.path.islink(path):
         shutil.rmtree(path)
     elif os.path.lexists(path):
-        path.unlink(missing_ok=True)  # another process may have been first
+        Path(path).unlink(missing_ok=True)  # another process may have been first
+
+
+def remove_file(path: str | Path) -> None:
+    """Delete a file that was made here, if it is there; a folder of that name is somebody else's, and stays."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        remove(path)
 
 
 def clean(folder: str | Path) -> None:
-    """Delete what writers that were killed left behind."""
-    for leftover in list(Path(folder).rglob(f"{TEMPORARY}*")):
-        remove(leftover)
+    """Delete what writers that were killed left behind. No link is followed."""
+    for parent, folders, files in os.walk(folder):
+        leftovers = [name for name in (*folders, *files) if _is_leftover(Path(parent) / name)]
+        folders[:] = [name for name in folders if name not in leftovers]
+        for name in leftovers:
+            remove(Path(parent) / name)
+
+
+def _is_leftover(path: Path) -> bool:
+    """Whether a name is one that writers here give. The old form says less: it counts beside the thing it became."""
+    if path.is_symlink():
+        return False
+    if _LEFTOVER.fullmatch(path.name):
+        return True
+    old = _OLD_LEFTOVER.fullmatch(path.name)
+    became = path.with_name(old[1]) if old else None
+    return became is not None and (became.is_dir() if path.is_dir() else became.is_file())
 
 
 # -- formats ------------------------------------------------------------------------------------------------
@@ -264,16 +299,10 @@ def run_folder(root: str | Path, *, data: str, model: str, objective: str, seed:
 
 def claim(folder: str | Path, spec: Any) -> None:
     """Insist that a folder is new or belongs to this very spec; the error names the keys that differ."""
-    path = Path(folder) / "spec.json"
-    if not path.exists():
-        others = [p.name for p in path.parent.iterdir() if not p.name.startswith(".")] if path.parent.is_dir() else []
-        if others and not path.exists():  # else another process has claimed it since
-            raise InputError(
-                f"{folder} is not a run folder but holds {others[0]!r}; choose another --out, or empty it."
-            )
-        if not path.exists():
-            return
-    insist(path, spec)
+    place.check_claim(folder)
+    path = Path(folder) / place.SPEC
+    if path.exists():
+        insist(path, spec)
 
 
 def insist(path: str | Path, spec: Any) -> None:

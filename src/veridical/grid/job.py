@@ -120,7 +120,7 @@ def compute(out: str | Path, job: Job) -> Outcome:
 def _call(out: str | Path, job: Job, turn: liveness.Turn) -> Outcome:
     try:
         if not is_done(out, job.key, job.hash):  # as it may be since somebody looked
-            store.remove(error(out, job.key))
+            store.remove_file(error(out, job.key))
             begun = time.monotonic()
             _function(job.call)(**job.arguments)
             seconds = round(turn.before + time.monotonic() - begun, 3)

@@ -162,7 +162,8 @@ def working(turn: Turn) -> Iterator[None]:
 def forget(thing: Path) -> None:
     """Remove the signs of a thing that has ended, as a worker that was killed right then could not."""
     for path in thing.parent.glob(f"{thing.name}.running-[0-9]*"):
-        store.remove(path)
+        if path.name.rpartition("-")[2].isdigit():
+            store.remove_file(path)
 
 
 # -- processes ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
 from veridical.core.options import Count, Help, Hidden
+from veridical.core.place import A_FOLDER
 from veridical.core.ranges import Range
 from veridical.core.records import Level, Operator, Span
 
@@ -121,5 +122,5 @@ class PosOptions:
     tagger: Annotated[str | Tagger, Help("A spaCy pipeline that is installed.", "NAME")] = PIPELINE
     signed: Annotated[bool, Help("Let importance against the prediction count below 0.")] = False
     seed: opt.Seed = 0
-    out: Annotated[opt.Place | None, Help("Folder for pos.csv, pos.svg and pos.json.")] = None
+    out: Annotated[opt.Place | None, Help("Folder for pos.csv, pos.svg and pos.json."), A_FOLDER] = None
     progress: opt.Progress = None

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from veridical.core import options as opt
 from veridical.core.errors import InputError
 from veridical.core.options import Count, Help, Hidden
+from veridical.core.place import A_RUN
 from veridical.core.ranges import between
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
@@ -81,7 +82,7 @@ class FreshOptions:
     model: Trained = "minilm"
     _: KW_ONLY
     methods: opt.Methods = ("attention",)
-    out: Annotated[opt.Place, Help("Folder for the runs, the rationales and the tables.")]
+    out: Annotated[opt.Place, Help("Folder for the runs, the rationales and the tables."), A_RUN]
     objective: Annotated[opt.Names, Help(OBJECTIVES, "TERMS", commas=False)] = "cross_entropy"
     support: Annotated[Any | Sequence[Any], Help(SUPPORT, "MODEL", commas=False)] = ()
     ratio: Annotated[float, Help("Share of a text's words that the rationale keeps."), opt.share] = 0.2

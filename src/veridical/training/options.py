@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from veridical.core import options as opt
 from veridical.core.options import Count, Help, Hidden
+from veridical.core.place import A_FOLDER
 from veridical.training.config import TrainConfig, defaults, settings
 
 SAVE_STEPS = 200  # between two checkpoints inside an epoch
@@ -34,6 +35,7 @@ class Training:
     out: Annotated[
         opt.Place | None,
         Help("Run folder; several seeds get a folder each in it.", default="runs/DATA/MODEL/OBJECTIVE-SEED-HASH"),
+        A_FOLDER,
     ] = None
     progress: opt.Progress = None
 

@@ -203,7 +203,7 @@ def _keep(task: Task, state: State) -> dict[str, Scores]:
 
 def _drop_checkpoints(folder: Path) -> None:
     for name in (CHECKPOINT, BEST):
-        store.remove(folder / name)
+        store.remove_file(folder / name)
 
 
 def _dataset(data: Given | Path, limit: int | None) -> Dataset:

@@ -160,7 +160,7 @@ def _explain_anew(bench: Bench, choice: Choice[Method], point: Path, held: Path,
         orders = _read(held)
         before = {split: gone(orders[split], amount, bench.experiment.rounding) for split in SPLITS}
         _explain(bench, choice, point / BEST, new, before)
-    store.remove(point / BEST)
+    store.remove_file(point / BEST)
     return new
 
 

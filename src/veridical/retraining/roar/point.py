@@ -60,7 +60,7 @@ def train_point(bench: Bench, folder: Path, encoded: Mapping[str, list[Encoded]]
                 with own_threads(bench.threads, bench.clf.device):
                     store.write_json(work / POINT, _trained(bench, work, encoded))
             for name in (CHECKPOINT, LOG, *(() if keep else (BEST,))):
-                store.remove(work / name)
+                store.remove_file(work / name)
 
 
 def _trained(bench: Bench, work: Path, encoded: Mapping[str, list[Encoded]]) -> Point:
@@ -110,12 +110,12 @@ def alone(folder: Path) -> Iterator[Path | None]:
 def _take(folder: Path, token: str) -> Path:
     """A working folder: the first that a dead worker left, or a new one."""
     work = folder.with_name(f"{folder.name}.work-{token}")
-    for left in sorted(folder.parent.glob(f"{folder.name}.work-*")):
+    for left in _left(folder):
         try:
             os.rename(left, work)
         except FileNotFoundError:  # its worker lived on after all, and has just ended
             continue
-        store.remove(work / OLD_LOCK)
+        store.remove_file(work / OLD_LOCK)
         store.clean(work)
         return work
     work.mkdir()
@@ -136,6 +136,12 @@ def _publish(work: Path, taken: os.stat_result, folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     """Remove what nobody works on any more, now that the point is done."""
-    store.remove(folder / OLD_LOCK)
-    for left in folder.parent.glob(f"{folder.name}.work-*"):
+    store.remove_file(folder / OLD_LOCK)
+    for left in _left(folder):
         store.remove(left)
+
+
+def _left(folder: Path) -> list[Path]:
+    """The working folders of a point, by the form of their names: what else begins so is not ours."""
+    alike = folder.parent.glob(f"{folder.name}.work-{'[0-9a-f]' * 8}")
+    return sorted(path for path in alike if path.is_dir() and not path.is_symlink())

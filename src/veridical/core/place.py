@@ -1,0 +1,148 @@
+"""What may be written where: nothing that Veridical did not make is ever removed.
+
+A file takes the place of a file only, and a folder that of a folder only, if that one is ours (`check_swap`). A link
+to a file gives way to the new file, and the file that it led to stays as it is; a link to a folder may stand for the
+folder that a run is written into. Every other link is refused, and so are devices.
+
+An option that names a place carries a note, `A_FILE`, `A_FOLDER` or `A_RUN`: its value is checked before any work
+begins, so that a long run does not end in a refusal.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from veridical.core.errors import InputError
+
+SPEC, STAMP = "spec.json", "stamp.json"  # what makes a folder a run's, and where it comes from
+Kind = Literal["a file", "a folder"]
+
+
+@dataclass(frozen=True)
+class Written:
+    """A note on an option: its value is a place to which this kind of thing will be written."""
+
+    kind: Kind
+    claimed: bool = False  # a folder that must be new, empty or a run's
+
+    def check(self, path: str | Path | None) -> None:
+        if path is None:
+            return
+        (check_file if self.kind == "a file" else check_folder)(path)
+        if self.claimed:
+            check_claim(path)
+
+
+A_FILE, A_FOLDER, A_RUN = Written("a file"), Written("a folder"), Written("a folder", claimed=True)
+
+
+def written(annotation: Any) -> list[Written]:
+    """The notes in an option's annotation."""
+    return [note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, Written)]
+
+
+# -- checks -------------------------------------------------------------------------------------------------
+
+
+def check_file(path: str | Path) -> None:
+    """Insist that a file can be written here, where there is none or another file."""
+    _refuse(Path(path), "a file", ("", "a file", "a link to a file"))
+    _check_parents(Path(path))
+
+
+def check_folder(path: str | Path) -> None:
+    """Insist that here is a folder to write into, or that it can be made."""
+    path = Path(path)
+    _refuse(path, "a folder", ("", "a folder", "a link to a folder"))
+    if not path.is_dir():
+        _check_parents(path)
+
+
+def check_claim(folder: str | Path) -> None:
+    """Insist that a folder is not there yet, is empty but for hidden files, or is a run's."""
+    folder = Path(folder)
+    if folder.is_dir() and not (folder / SPEC).exists():
+        others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+        if others and not (folder / SPEC).exists():  # else another process has claimed it since
+            raise InputError(
+                f"{folder} is not a run folder but holds {others[0]!r}; choose another --out, or empty it."
+            )
+
+
+def check_swap(old: Path, new: Path) -> None:
+    """Insist that the folder `new` may take the place of `old`: there is none, or one in a run's folder in which
+    nothing lies that `new` does not have too."""
+    kind = _refuse(old, "a folder", ("", "a folder"))
+    if not kind:
+        return
+    if not (_is_run(old) or _is_run(old.parent)):
+        raise InputError(f"{old} is a folder that Veridical did not make; move it away, or choose another place.")
+    strange = sorted(_names(old) - _names(new))
+    if strange:
+        raise InputError(f"{old} holds {strange[0]!r}, which Veridical did not put there; move it away and run again.")
+
+
+def check_apart(path: str | Path | None, option: str, *sources: Any) -> None:
+    """Insist that what is written is none of the files that are read."""
+    if path is None or not os.path.isfile(path):
+        return
+    for source in sources:
+        if isinstance(source, (str, Path)) and os.path.isfile(source) and os.path.samefile(path, source):
+            raise InputError(f"{option} {path} would be written over the very file that is read; name another file.")
+
+
+# -- looking ------------------------------------------------------------------------------------------------
+
+
+def unwritable(path: str | Path, problem: Exception) -> InputError:
+    reason = getattr(problem, "strerror", None) or problem
+    return InputError(f"{path} cannot be written ({reason}); make room or choose another folder.")
+
+
+def _refuse(path: Path, wanted: Kind, allowed: tuple[str, ...]) -> str:
+    """What is there, if it is allowed to be."""
+    kind = _kind(path)
+    if kind not in allowed:
+        raise InputError(f"{path} is {kind}, and {wanted} cannot take its place; choose another place.")
+    return kind
+
+
+def _kind(path: Path) -> str:
+    """What a name stands for, in words; nothing if it is free."""
+    try:
+        is_link = stat.S_ISLNK(os.lstat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except (OSError, ValueError) as problem:  # a name that is too long, a folder that may not be entered
+        raise unwritable(path, problem) from problem
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return "a link that leads nowhere"
+    kind = "a folder" if stat.S_ISDIR(mode) else "a file" if stat.S_ISREG(mode) else "a device"
+    return f"a link to {kind}" if is_link else kind
+
+
+def _check_parents(path: Path) -> None:
+    """Insist that the folder that a new thing will stand in is there or can be made, and can be written to."""
+    nearest = next((parent for parent in path.parents if os.path.lexists(parent)), None)
+    if nearest is None:
+        return
+    if not os.path.isdir(nearest):
+        raise InputError(f"{path} cannot be written, as {nearest} is {_kind(nearest)}; choose another place.")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise unwritable(path, PermissionError(f"{nearest} is read-only"))
+
+
+def _is_run(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in (SPEC, STAMP))
+
+
+def _names(folder: Path) -> set[str]:
+    """Everything in a folder, by its path from there."""
+    walk = ((Path(parent), [*folders, *files]) for parent, folders, files in os.walk(folder))
+    return {str((parent / name).relative_to(folder)) for parent, names in walk for name in names}
