@@ -22,6 +22,7 @@ from veridical.model.sound import (
     in_float32,
     insist_on_finite,
     insist_on_fit,
+    insist_on_floats,
     insist_on_vocabulary,
     with_full_attention,
 )
@@ -106,6 +107,8 @@ def _from_files(
     where = _folder(source)
     with refusing(spec):
         config = _configured(read_config(where, spec), spec, labels, multilabel, dropout)
+        if not hasattr(config, "quantization_config"):
+            insist_on_floats(where, spec)
         model, tokenizer, info = read_model(where, config, seed)
     insist_on_fit(model, info, spec, new_head=labels is not None, shortened="layers" in given)
     insist_on_vocabulary(model, tokenizer, repr(spec))

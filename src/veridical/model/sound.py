@@ -6,6 +6,7 @@ import copy
 import re
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -48,7 +49,7 @@ def insist_on_fit(model: Any, info: Mapping[str, Any], spec: str, *, new_head: b
     What stands on the encoder may be missing, and of another size if it is made anew.
     """
     encoder = f"{model.base_model_prefix}."
-    for name, held, wanted in sorted(info.get("mismatched_keys") or ()):
+    for name, held, wanted in sorted(info.get("mismatched_keys", [])):
         if name.startswith(encoder) or not new_head:
             raise InputError(
                 f"The weights of {spec!r} do not fit its config.json: {name} is {list(held)} in the file and "
@@ -69,6 +70,21 @@ def insist_on_fit(model: Any, info: Mapping[str, Any], spec: str, *, new_head: b
             f"The weights of {spec!r} are not those of its config.json, which has no place for {spare[0]} and "
             f"{len(spare) - 1} more; mend the number of layers there, or write {spec}:layers=N if fewer are meant."
         )
+
+
+def insist_on_floats(where: str, spec: str) -> None:
+    """Whole numbers are what a quantisation leaves; read without its scales they are other weights. Headers only."""
+    from safetensors import safe_open
+
+    for path in sorted(Path(where).glob("*.safetensors")):
+        with safe_open(path, framework="pt") as held:
+            for name in held.keys():  # noqa: SIM118  it is no mapping
+                kind = held.get_slice(name).get_dtype()
+                if name.endswith((".weight", ".bias")) and kind.startswith(("I", "U", "BOOL")):
+                    raise InputError(
+                        f"{name} of {spec!r} is of type {kind} in {path.name}, and config.json tells of no "
+                        "quantisation that would say how to read it; load the weights that it was made from."
+                    )
 
 
 def insist_on_finite(model: Any, name: str) -> None:
