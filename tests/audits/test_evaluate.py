@@ -182,9 +182,12 @@ def test_pairs_whose_long_names_begin_alike_have_files_of_their_own(clf, tmp_pat
 @pytest.mark.parametrize(
     ("metric", "said"),
     [
-        ("sparsity:ratios=1.5", "A ratio is 1.5"),
-        ("jaccard:share=3", "A ratio is 3"),
-        ("soft_sufficiency:mode=gaussian:variance=inf", "variance is inf"),
+        ("sparsity:ratios=1.5", "'ratios' of metric 'sparsity' is 1.5; it must be from 0 to 1"),
+        ("jaccard:share=3", "'share' of metric 'jaccard' is 3; it must be above 0 and at most 1"),
+        (
+            "soft_sufficiency:mode=gaussian:variance=inf",
+            "'variance' of metric 'soft_sufficiency' is inf; it must be above 0, and finite",
+        ),
         (",", "no metric"),
     ],
 )

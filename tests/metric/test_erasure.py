@@ -203,8 +203,6 @@ def test_words_are_erased_whole():
 def test_settings_that_cannot_be_meant():
     ex = seen([1.0, 0.5])
     for options, message in (
-        ({"ratios": (20.0,)}, "shares of the tokens"),
-        ({"ratios": ()}, "at least one"),
         ({"preset": "ood_faith", "by": "mask"}, "preset=ood_faith sets by itself"),
         ({"preset": "ood_faith", "rounding": "floor"}, "sets rounding itself"),
     ):

@@ -283,8 +283,6 @@ def test_one_draw_has_no_error_and_a_hollow_prediction_no_value():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"samples": 0}, "at least one"),
-        ({"variance": 0.0}, "over 0"),
         ({"mode": "attention", "where": "post_layernorm"}, "changes no embeddings"),
         ({"preset": "released", "samples": 5}, "sets samples itself"),
         ({"preset": "released", "mode": "gaussian"}, "sets mode itself"),

@@ -20,7 +20,7 @@ from veridical.model.decompose.contributions import (
     roll,
     targets_read,
 )
-from veridical.model.decompose.trace import Trace, trace
+from veridical.model.decompose.trace import Gigabytes, LayerNumber, Trace, trace
 from veridical.model.target import Target
 
 Distance = Literal["l1", "l2"]
@@ -43,10 +43,10 @@ def alti(
     *,
     norm: Distance = "l1",
     after: After = "attention",
-    layer: int | None = None,
+    layer: LayerNumber = None,
     rollout: bool = True,
     released: bool = False,
-    memory: float = 2.0,
+    memory: Gigabytes = 2.0,
 ) -> Tensor:
     """How much of what the head reads comes from each token: in every layer by how near the token's part of the
     attention block's output is to the whole of it, multiplied through the layers. (ALTI, Ferrando et al. 2022).

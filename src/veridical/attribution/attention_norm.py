@@ -17,7 +17,7 @@ from veridical.model.decompose.contributions import (
     roll,
     targets_read,
 )
-from veridical.model.decompose.trace import trace
+from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
 
 
@@ -35,9 +35,9 @@ def attention_norm(
     target: Target,
     *,
     scope: Literal["attention", "residual", "norm"] = "attention",
-    layer: int | None = None,
+    layer: LayerNumber = None,
     rollout: bool = False,
-    memory: float = 2.0,
+    memory: Gigabytes = 2.0,
 ) -> Tensor:
     """Norm-based attention: the length of the vector that attention fetches from each token, summed over heads, to the
     position the head reads, in the last layer. (Kobayashi et al. 2020).

@@ -10,7 +10,7 @@ from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.decompose.decompose import kept, readouts
 from veridical.model.decompose.share import Activation, Bias, How
-from veridical.model.decompose.trace import trace
+from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
 
 
@@ -24,8 +24,8 @@ def decompx(
     rules: Literal["released", "paper"] = "released",
     ffn: bool = True,
     activation: Activation = "ratio",
-    layer: int | None = None,
-    memory: float = 2.0,
+    layer: LayerNumber = None,
+    memory: Gigabytes = 2.0,
 ) -> torch.Tensor:
     """Length of the token's part in the vector the head reads, that vector taken apart through all layers or up to
     one of them (DecompX: Modarressi et al. 2023).

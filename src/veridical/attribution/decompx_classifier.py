@@ -12,7 +12,7 @@ from veridical.model.classifier import Classifier
 from veridical.model.decompose.adjoint import adjoint, one_hot
 from veridical.model.decompose.decompose import decompose, head_shares, kept, late, refuse
 from veridical.model.decompose.share import Activation, Bias, How, line
-from veridical.model.decompose.trace import LayerTrace, Trace, trace
+from veridical.model.decompose.trace import Gigabytes, LayerTrace, Trace, trace
 from veridical.model.target import Target
 
 
@@ -31,7 +31,7 @@ def decompx_classifier(
     rules: Literal["released", "paper"] = "released",
     ffn: bool = True,
     activation: Activation = "ratio",
-    memory: float = 2.0,
+    memory: Gigabytes = 2.0,
 ) -> Tensor:
     """The token's part of the explained logit, the network taken apart through all layers and the head (DecompX:
     Modarressi et al. 2023).

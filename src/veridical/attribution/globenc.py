@@ -17,7 +17,7 @@ from veridical.model.decompose.contributions import (
     roll,
     targets_read,
 )
-from veridical.model.decompose.trace import trace
+from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
 
 
@@ -35,8 +35,8 @@ def globenc(
     target: Target,
     *,
     normalise: bool = False,
-    layer: int | None = None,
-    memory: float = 2.0,
+    layer: LayerNumber = None,
+    memory: Gigabytes = 2.0,
 ) -> Tensor:
     """GlobEnc: the lengths of all tokens' parts of a layer's output, multiplied through the layers.
     (Modarressi et al. 2022).

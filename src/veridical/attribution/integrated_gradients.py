@@ -4,7 +4,7 @@ import warnings
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -14,12 +14,14 @@ from veridical.attribution import method
 from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
 from veridical.core.errors import Caution, InputError
+from veridical.core.ranges import between
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 
 Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive", "released"]
 Baseline = Literal["zero", "mask", "pad"]
+MOST_STEPS = 5000  # the nodes of Gauss come from a matrix of so many rows and columns: 200 MB
 
 
 @method("integrated_gradients", needs=("gradient",), signed=True, complete=True, passes="about 50 of each")
@@ -28,11 +30,11 @@ def integrated_gradients(
     batch: Batch,
     target: Target,
     *,
-    steps: int = 50,
+    steps: Annotated[int, between(1, MOST_STEPS)] = 50,
     rule: Rule = "gauss",
     baseline: Baseline = "zero",
     aggregate: Aggregate = "sum",
-    tolerance: float = 0.05,
+    tolerance: Annotated[float, between(0, 1)] = 0.05,
 ) -> torch.Tensor:
     """Gradient averaged along the straight path from a baseline to the word vectors, times their difference
     (Sundararajan et al. 2017; Recursive ROAR eq. 2; REGEX eq. 5).
@@ -43,8 +45,6 @@ def integrated_gradients(
     `rule=released` is what the code released with Recursive ROAR computes: `right`, with every gradient times its
     place on the path once more. It is here to compare with; its scores do not sum to the change.
     """
-    if steps < 1:
-        raise InputError(f"integrated_gradients needs at least 1 step, not {steps}.")
     line = _Line(clf, batch, target, _baseline(clf, baseline), aggregate)
     every = torch.arange(len(batch.ids), device=batch.ids.device)
     with torch.no_grad():  # the clean pass fixes the explained class before anything is altered

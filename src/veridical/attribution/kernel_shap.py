@@ -2,11 +2,13 @@ from __future__ import annotations
 
 from itertools import product
 from math import comb
+from typing import Annotated
 
 import numpy as np
 
 from veridical.attribution import method
 from veridical.attribution.occlusion import Of, explained_value, spread
+from veridical.core.ranges import Seed, between
 from veridical.core.records import Explained
 from veridical.core.seed import generator
 from veridical.model.ask import Asker
@@ -17,11 +19,11 @@ from veridical.model.erase import Level, Operator, erase, units
 def kernel_shap(
     ex: Explained,
     *,
-    samples: int = 1024,
+    samples: Annotated[int, between(2, 1_000_000)] = 1024,
     by: Operator = "delete",
     of: Of = "logit",
     level: Level = "token",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Asker[np.ndarray]:
     """Shapley values of the tokens by weighted least squares (Lundberg and Lee 2017): exact when every subset
     fits into `samples`, else from subsets drawn in complementary pairs; the sum is exact either way.

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 from sklearn.linear_model import Ridge
 
 from veridical.attribution import method
 from veridical.attribution.occlusion import Of, explained_value, spread
+from veridical.core.ranges import Seed, at_least, between
 from veridical.core.records import Explained
 from veridical.core.seed import generator
 from veridical.model.ask import Asker
@@ -15,13 +18,13 @@ from veridical.model.erase import Level, Operator, erase, units
 def lime(
     ex: Explained,
     *,
-    samples: int = 600,
-    width: float = 0.25,
-    alpha: float = 1e-2,
+    samples: Annotated[int, between(1, 1_000_000)] = 600,
+    width: Annotated[float, between(0.01, 100)] = 0.25,
+    alpha: Annotated[float, at_least(0)] = 1e-2,
     by: Operator = "delete",
     of: Of = "logit",
     level: Level = "token",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> Asker[np.ndarray]:
     """Weights of a ridge regression on which tokens are present, fitted to texts near the original
     (Ribeiro et al. 2016): the number of erased tokens is uniform, nearness falls with the cosine distance.

@@ -3,6 +3,7 @@ from __future__ import annotations
 import torch
 
 from veridical.attribution import method
+from veridical.core.ranges import Seed
 from veridical.core.records import Batch
 from veridical.core.seed import generator
 from veridical.model.classifier import Classifier
@@ -10,7 +11,7 @@ from veridical.model.target import Target
 
 
 @method("random", signed=False, of_target=False)
-def random(clf: Classifier, batch: Batch, target: Target, *, seed: int = 0) -> torch.Tensor:
+def random(clf: Classifier, batch: Batch, target: Target, *, seed: Seed = 0) -> torch.Tensor:
     """Independent uniform draws, a seed per example: the floor every method has to beat."""
     scores = torch.zeros_like(batch.ids, dtype=torch.float32)
     for row, encoded in enumerate(batch.encoded):

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 
 from veridical.attribution import method
 from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import aggregated
-from veridical.core.errors import InputError
+from veridical.core.ranges import Seed, at_least, between
 from veridical.core.records import Batch
 from veridical.core.seed import seed_of
 from veridical.model.classifier import Classifier, leaf
@@ -20,18 +20,16 @@ def smoothgrad(
     batch: Batch,
     target: Target,
     *,
-    samples: int = 50,
-    noise: float = 0.15,
+    samples: Annotated[int, between(1, 100_000)] = 50,
+    noise: Annotated[float, at_least(0)] = 0.15,
     aggregate: Literal["l2", "x_input"] = "l2",
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> torch.Tensor:
     """Norm of the gradient averaged over noisy copies of the word vectors (Smilkov et al. 2017).
 
     The noise is Gaussian on free tokens; its standard deviation is `noise` times the range of the text's own
     word-vector entries. `aggregate=x_input` multiplies the mean gradient with the word vectors and sums.
     """
-    if samples < 1:
-        raise InputError(f"smoothgrad needs at least 1 sample, not {samples}.")
     with torch.no_grad():
         out = clf.forward(batch)
         target(out.logits)

@@ -10,7 +10,7 @@ import math
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from veridical.core.errors import InputError
 
@@ -23,7 +23,9 @@ class Range:
     holds: Callable[[Any], bool]
 
     def check(self, value: Any, who: str) -> None:
-        """Of a tuple every value; nothing where there is none: `int | None` says itself whether that may be."""
+        """Of a tuple every value, and that there is one; nothing of None: `int | None` says whether that may be."""
+        if value == ():
+            raise InputError(f"{who} is empty; give at least one number, each {self.phrase}.")
         for item in value if isinstance(value, tuple) else (value,):
             if item is not None and not self.holds(item):
                 finite = ", and finite" if item == math.inf else ""
@@ -31,20 +33,27 @@ class Range:
 
 
 def at_least(low: float) -> Range:
-    return Range(f"at least {low:g}", lambda value: low <= value < math.inf)
+    return Range(f"at least {_plain(low)}", lambda value: low <= value < math.inf)
 
 
 def above(low: float) -> Range:
-    return Range(f"above {low:g}", lambda value: low < value < math.inf)
+    return Range(f"above {_plain(low)}", lambda value: low < value < math.inf)
 
 
 def between(low: float, high: float, *, without: Literal["low", "high"] | None = None) -> Range:
     """Both ends are allowed, but for the one named."""
     if without == "low":
-        return Range(f"above {low:g} and at most {high:g}", lambda value: low < value <= high)
+        return Range(f"above {_plain(low)} and at most {_plain(high)}", lambda value: low < value <= high)
     if without == "high":
-        return Range(f"at least {low:g} and below {high:g}", lambda value: low <= value < high)
-    return Range(f"from {low:g} to {high:g}", lambda value: low <= value <= high)
+        return Range(f"at least {_plain(low)} and below {_plain(high)}", lambda value: low <= value < high)
+    return Range(f"from {_plain(low)} to {_plain(high)}", lambda value: low <= value <= high)
+
+
+def _plain(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:g}"
+
+
+Seed = Annotated[int, between(0, 2**32 - 1)]
 
 
 def ranges(annotation: Any) -> list[Range]:

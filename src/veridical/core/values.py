@@ -59,7 +59,7 @@ def _number(value: Any, kind: type[int] | type[float], who: str) -> int | float:
     # 1e3 is a whole number to a person; True and 2.5 are not.
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # an int of 400 digits is too large for a float
         number = None
     if number is None or isinstance(value, bool) or number != number:
         raise InputError(f"{who} is {value!r}; it must be a number.")

@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from veridical.core.errors import InputError
-from veridical.core.ranges import at_least
+from veridical.core.ranges import Seed, between
 from veridical.core.records import Dataset, Example, Span
 from veridical.core.seed import generator
 from veridical.data import dataset
@@ -211,7 +211,9 @@ def _example(id: str, text: str, question: Question) -> Example:
 
 
 def _reader(task: int) -> Callable[..., Dataset]:
-    def read(*, size: Annotated[int, at_least(10)] = 10_000, seed: int = 0, path: str | None = None) -> Dataset:
+    def read(
+        *, size: Annotated[int, between(10, 1_000_000)] = 10_000, seed: Seed = 0, path: str | None = None
+    ) -> Dataset:
         """`size` training questions, a tenth as many for dev and for test; or the published ones, from their folder."""
         return _generate(task, size, seed) if path is None else _published(task, path)
 

@@ -135,7 +135,7 @@ def _jsonl(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         where = f"{path}, line {number}"
         try:
-            cells = json.loads(line)
+            cells = json.loads(line, object_pairs_hook=lambda pairs, where=where: _object(where, pairs))
         except json.JSONDecodeError as problem:
             raise InputError(
                 f"{where}: this is not JSON ({problem.msg}, column {problem.colno}); write an object a line."
@@ -143,6 +143,13 @@ def _jsonl(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if not isinstance(cells, dict):
             raise InputError(f"{where}: this is not a JSON object; write one object with text and label per line.")
         yield where, cells
+
+
+def _object(where: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    cells = dict(pairs)
+    if len(cells) < len(pairs):
+        _insist_on_distinct(where, [name for name, _ in pairs])
+    return cells
 
 
 def _csv(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -164,6 +171,7 @@ def _table(path: Path, reader: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 continue
             if header is None:
                 header = [cell.strip() for cell in cells]
+                _insist_on_distinct(where, header)
             elif len(cells) != len(header):
                 raise InputError(
                     f"{where}: {len(cells)} fields, but the header has {len(header)}; a field that holds the "
@@ -177,6 +185,13 @@ def _table(path: Path, reader: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         csv.field_size_limit(before)
 
 
+def _insist_on_distinct(where: str, names: list[str]) -> None:
+    """Refuse a column that is named twice, of which a mapping would keep the last; columns without a name may be."""
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise InputError(f"{where}: the column {twice[0]!r} is there twice; rename or remove one of them.")
+
+
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     import pyarrow
     import pyarrow.parquet
@@ -185,6 +200,7 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         table = pyarrow.parquet.read_table(path)
     except (OSError, pyarrow.ArrowException) as problem:
         raise InputError(f"{path} cannot be read as Parquet ({problem}); check that it is whole.") from problem
+    _insist_on_distinct(str(path), table.column_names)
     for number, cells in enumerate(table.to_pylist(), 1):
         yield f"{path}, row {number}", cells
 

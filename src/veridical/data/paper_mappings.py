@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import at_least
 from veridical.core.records import Dataset, Span
 from veridical.data import dataset
 from veridical.data.files import Share, files, read_records
@@ -224,7 +225,7 @@ def amazon_rows(classes: int) -> Callable[[str, Cells], list[Row]]:
 def _amazon(name: str, category: str, classes: int) -> Callable[..., Dataset]:
     rows = amazon_rows(classes)
 
-    def read(*, path: str | None = None, size: int = 100_000) -> Dataset:
+    def read(*, path: str | None = None, size: Annotated[int, at_least(1)] = 100_000) -> Dataset:
         """The first `size` reviews of the hub's 2023 collection, or of a file of it or of 2018's."""
         if path is not None:
             records = [pair for pair, _ in zip(read_records(Path(path)), range(size), strict=False)]

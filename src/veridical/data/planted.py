@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from veridical.core.errors import InputError
-from veridical.core.ranges import at_least
+from veridical.core.ranges import Range, Seed, between
 from veridical.core.records import Dataset, Example, Span
 from veridical.core.seed import generator
 from veridical.data import dataset
@@ -37,15 +37,21 @@ NEUTRAL = (
 # fmt: on
 
 
+given_away = Range(
+    "0, for none, or the share of training texts that it gives away, 0.5 to 1",
+    lambda share: share == 0 or 0.5 <= share <= 1,
+)
+
+
 @dataset("planted", about="texts whose label is decided by known words, so the truth is known; generated")
 def planted(
     *,
     rule: Rule = "single",
-    copies: Annotated[int, at_least(1)] = 1,
-    size: Annotated[int, at_least(10)] = 2000,
-    length: int = 6,
-    shortcut: float = 0.0,
-    seed: int = 0,
+    copies: Annotated[int, between(1, 1000)] = 1,
+    size: Annotated[int, between(10, 1_000_000)] = 2000,
+    length: Annotated[int, between(1, 10_000)] = 6,
+    shortcut: Annotated[float, given_away] = 0.0,
+    seed: Seed = 0,
 ) -> Dataset:
     """`size` training texts of about `length` clauses, a fifth as many for dev and for test.
 
@@ -58,11 +64,6 @@ def planted(
     and in half of the test texts, and is never in the rationale. Accuracy on test then says which of the two a model
     relies on. 0: there is no such word.
     """
-    if shortcut != 0 and not 0.5 <= shortcut <= 1:
-        raise InputError(
-            f"option 'shortcut' of dataset 'planted' is {shortcut:g}; it must be 0, for none, or the share of training "
-            "texts that it gives away, 0.5 to 1."
-        )
     needed = copies * (1 if rule == "single" else 2) + (shortcut > 0)
     if length < needed:
         raise InputError(

@@ -14,6 +14,7 @@ from veridical.core.records import Batch, Encoded, Example
 from veridical.explanations.explain import explained
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
+from veridical.model.sound import attending_fully, in_float32
 from veridical.model.target import Target
 
 
@@ -33,7 +34,7 @@ def attribute(
     attended position, unless `special_tokens_mask` (1 = special, as tokenizers return it) keeps some as they are.
     """
     choice = methods.choose(method, **options)
-    clf = model if isinstance(model, Classifier) else Classifier(model)
+    clf = model if isinstance(model, Classifier) else Classifier(attending_fully(in_float32(model)))
     batch = _batch(clf, input_ids, attention_mask, token_type_ids, special_tokens_mask)
     classes = _classes(target, len(batch.ids), len(clf.labels), clf.device)
     if choice.entry.asks:
@@ -58,6 +59,8 @@ def _batch(
             raise InputError(f"{name} has shape {tuple(tensor.shape)}, input_ids {tuple(ids.shape)}; make them equal.")
     if ids.ndim != 2:
         raise InputError(f"input_ids has shape {tuple(ids.shape)}; it must be [batch, tokens].")
+    if ids.numel():
+        clf.insist_on_rows(int(ids.min()), int(ids.max()))
     ids = ids.to(clf.device)
     attended = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.to(clf.device).bool()
     free = attended if special is None else attended & ~special.to(clf.device).bool()

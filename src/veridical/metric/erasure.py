@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import between
 from veridical.core.records import Answers, Explained, Score
 from veridical.metric import metric
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, Rounding, blank, budget, erase, erase_all, ranked_units
 
+Ratios = Annotated[tuple[float, ...], between(0, 1)]  # shares of the tokens
 RATIOS = (0.01, 0.05, 0.1, 0.2, 0.5)
 UNDEFINED_BELOW = 1e-5  # of D: a text whose prediction does not rest on its tokens
 # Below it D is small for the soft metrics: the scatter of the draws is divided by it, so that ten of them are too few
@@ -62,7 +64,7 @@ class Setting:
 def sufficiency(
     ex: Explained,
     *,
-    ratios: tuple[float, ...] = RATIOS,
+    ratios: Ratios = RATIOS,
     by: Operator = "delete",
     level: Level = "token",
     rounding: Rounding = "ceil_min1",
@@ -93,7 +95,7 @@ def sufficiency(
 def comprehensiveness(
     ex: Explained,
     *,
-    ratios: tuple[float, ...] = RATIOS,
+    ratios: Ratios = RATIOS,
     by: Operator = "delete",
     level: Level = "token",
     rounding: Rounding = "ceil_min1",
@@ -120,11 +122,6 @@ def setting(given: Setting, preset: Preset = "") -> Setting:
     erased, a null input without special tokens, and 1e-4 against division by zero (there at every call on top of the
     last; here once).
     """
-    for ratio in given.ratios:
-        if not 0 <= ratio <= 1:
-            raise InputError(f"A ratio is {ratio}; ratios are shares of the tokens, from 0 to 1.")
-    if not given.ratios:
-        raise InputError("There are no ratios; give at least one, such as ratios=0.2.")
     if preset == "":
         return given
     insist_on_defaults(preset, by=(given.by, "delete"), rounding=(given.rounding, "ceil_min1"))

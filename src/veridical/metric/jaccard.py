@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 
+from veridical.core.ranges import between
 from veridical.core.records import Explained, Score
 from veridical.metric import metric
 from veridical.metric.agreement import paired
@@ -13,7 +16,7 @@ def jaccard(
     a: Explained,
     b: Explained,
     *,
-    share: float = 0.25,
+    share: Annotated[float, between(0, 1, without="low")] = 0.25,
     rounding: Rounding = "ceil_min1",
     level: Level = "token",
     abs: bool = False,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.special import expit, softmax
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import Seed, above, between
 from veridical.core.records import Explained, Score, Variant
 from veridical.core.seed import seed_of
 from veridical.metric import metric
@@ -20,6 +20,8 @@ from veridical.model.erase import Mode, blank, soften
 Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax"]
 Where = Literal["word", "post_layernorm"]
 Preset = Literal["", "released"]
+Samples = Annotated[int, between(1, 100_000)]
+Variance = Annotated[float, above(0)]
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,6 @@ class Setting:
     preset: Preset
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise InputError(f"samples is {self.samples}; at least one is needed.")
-        if not 0 < self.variance < math.inf:
-            raise InputError(f"variance is {self.variance}; it must be a number over 0.")
         if self.mode == "attention" and self.where != "word":
             raise InputError("mode=attention changes no embeddings, so where=post_layernorm cannot go with it.")
         if self.preset:
@@ -141,9 +139,9 @@ def soft_sufficiency(
     scale: Scale = "minmax",
     mode: Mode = "bernoulli",
     where: Where = "word",
-    samples: int = 10,
-    variance: float = 0.5,
-    seed: int = 0,
+    samples: Samples = 10,
+    variance: Variance = 0.5,
+    seed: Seed = 0,
     preset: Preset = "",
 ) -> Asker[Score]:
     """How much of the prediction is left when every token keeps a share of its vector that grows with its score
@@ -162,9 +160,9 @@ def soft_comprehensiveness(
     scale: Scale = "minmax",
     mode: Mode = "bernoulli",
     where: Where = "word",
-    samples: int = 10,
-    variance: float = 0.5,
-    seed: int = 0,
+    samples: Samples = 10,
+    variance: Variance = 0.5,
+    seed: Seed = 0,
     preset: Preset = "",
 ) -> Asker[Score]:
     """How much of the prediction goes when every token loses a share of its vector that grows with its score

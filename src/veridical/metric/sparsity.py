@@ -4,6 +4,7 @@ import numpy as np
 
 from veridical.core.records import Explained, Score
 from veridical.metric import metric
+from veridical.metric.erasure import Ratios
 from veridical.metric.plausibility import scored
 from veridical.model.erase import Level, budget
 
@@ -11,7 +12,7 @@ TENTHS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @metric("sparsity", kind="shape", better="higher", bounds=(0, 1))
-def sparsity(ex: Explained, *, ratios: tuple[float, ...] = TENTHS, level: Level = "token") -> Score:
+def sparsity(ex: Explained, *, ratios: Ratios = TENTHS, level: Level = "token") -> Score:
     """Share of all importance (absolute scores) that the top tokens hold, averaged over shares of tokens.
 
     The curve is figure 6 of the ROAR paper (appendix E). Undefined where every score is 0. High is sparse, which

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import torch
@@ -30,10 +30,13 @@ from transformers import (
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import Seed, at_least, between
 from veridical.core.records import Example
 from veridical.core.seed import seed_of
 from veridical.model.names import WIDTH
 from veridical.model.vectors import load_vectors
+
+Width = Annotated[int, between(1, 100_000)]
 
 
 class BiLSTMConfig(PretrainedConfig):
@@ -326,15 +329,15 @@ def build(
     labels: Sequence[str],
     *,
     pair: bool | None = None,
-    embedding: int | None = None,
-    hidden: int = WIDTH,
-    attention: int | None = None,
+    embedding: Width | None = None,
+    hidden: Width = WIDTH,
+    attention: Width | None = None,
     vectors: str | None = None,
-    vocabulary: int | None = None,
+    vocabulary: Annotated[int, at_least(1)] | None = None,
     lowercase: bool = True,
-    min_count: int = 1,
+    min_count: Annotated[int, at_least(1)] = 1,
     multilabel: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
 ) -> tuple[BiLSTMForSequenceClassification, PreTrainedTokenizerFast]:
     """An untrained model and its tokenizer for these training examples (Recursive ROAR, table 4).
 

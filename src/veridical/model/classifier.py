@@ -97,8 +97,19 @@ class Classifier:
     def _padded(self, rows: Sequence[Encoded] | Sequence[Variant], real: np.ndarray) -> tuple[torch.Tensor, ...]:
         pad = self.model.config.pad_token_id
         ids = _filled(real, (row.ids for row in rows), 0 if pad is None else pad, np.int64)
+        self.insist_on_rows(int(ids.min()), int(ids.max()))
         types = _filled(real, (row.types for row in rows), 0, np.int64)
         return tuple(torch.from_numpy(part).to(self.device) for part in (ids, types))
+
+    def insist_on_rows(self, lowest: int, highest: int) -> None:
+        """Refuse ids without a word vector, which torch would look up outside of the table."""
+        count = self.model.get_input_embeddings().weight.shape[0]
+        if lowest < 0 or highest >= count:
+            strange = lowest if lowest < 0 else highest
+            raise InputError(
+                f"There is a token with the id {strange}, but {self.name} has word vectors for 0 to {count - 1}; give "
+                "it the tokenizer and the pad_token_id that it was trained with."
+            )
 
     # -- the seam -------------------------------------------------------------------------------------------
 
@@ -121,13 +132,18 @@ class Classifier:
         finally:
             handle.remove()
         self.forwards += len(batch.ids)
-        if attentions:
-            self._insist_on_attentions(out.attentions)
         if len(seen) != 1:
             raise InputError(
                 f"{self.name} ({self.family}) looked up its word embeddings {len(seen)} times in one pass, "
                 "not once; such a model cannot be explained through them."
             )
+        if out.logits.shape[-1] != self.model.config.num_labels:
+            raise InputError(
+                f"{self.name} gives {out.logits.shape[-1]} logits, but its configuration names "
+                f"{self.model.config.num_labels} classes; mend id2label."
+            )
+        if attentions:
+            self._insist_on_attentions(getattr(out, "attentions", None))
         return Output(
             logits=class_logits(out.logits, self.kind),
             embeddings=seen[0],
@@ -137,6 +153,11 @@ class Classifier:
 
     def _insist_on_attentions(self, attentions: Any) -> None:
         layers = getattr(self.model.config, "num_hidden_layers", 1)
+        if self.model.config.is_encoder_decoder:
+            raise InputError(
+                f"{self.name} ({self.family}) has an encoder and a decoder, and no one attention to look at; choose a "
+                "method that needs none."
+            )
         if attentions is None or len(attentions) < layers or any(a is None for a in attentions):
             raise RuntimeError(
                 f"{self.name} ({self.family}) returned {len(attentions or ())} attention maps for {layers} "
@@ -235,10 +256,21 @@ def kind_of(config: Any) -> Kind:
         raise InputError("This model is a regressor (problem_type is 'regression'); Veridical explains classifiers.")
     if config.problem_type == "multi_label_classification":
         return "multi"
+    if config.problem_type not in (None, "single_label_classification"):
+        raise InputError(
+            f"problem_type in config.json is {config.problem_type!r}; it must be single_label_classification, "
+            "multi_label_classification or left out."
+        )
     return "one_logit" if config.num_labels == 1 else "single"
 
 
 def label_names(config: Any, kind: Kind) -> tuple[str, ...]:
+    missing = [i for i in range(config.num_labels) if i not in config.id2label]
+    if missing:
+        raise InputError(
+            f"id2label in config.json has no name for class {missing[0]} of {config.num_labels} (it has: "
+            f"{', '.join(map(str, config.id2label))}); number the classes from 0 without a gap."
+        )
     names = tuple(str(config.id2label[i]) for i in range(config.num_labels))
     return (f"not {names[0]}", names[0]) if kind == "one_logit" else names
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,17 @@ from veridical.core.registry import resolve
 from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
+from veridical.model.pretrained import read_config, read_model, refusing
+from veridical.model.sound import (
+    attending_fully,
+    in_float32,
+    insist_on_finite,
+    insist_on_fit,
+    insist_on_floats,
+    insist_on_vocabulary,
+    with_full_attention,
+)
 
-OURS = {"bilstm-attention": "veridical.model.bilstm", "big_bird_tanh": "veridical.model.tanh_head"}  # by model type
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
 
@@ -42,7 +49,9 @@ def load(
     if isinstance(source, torch.nn.Module):
         if tokenizer is None:
             raise InputError("A model given as an object needs its tokenizer too: load(model, tokenizer).")
-        clf = Classifier(source, tokenizer)
+        clf = Classifier(attending_fully(in_float32(source)), tokenizer)
+        insist_on_finite(clf.model, clf.name)
+        insist_on_vocabulary(clf.model, tokenizer, clf.name)
     else:
         clf = _from_files(str(source), labels, multilabel, seed)
     return _placed(clf, device)
@@ -88,8 +97,6 @@ def _placed(clf: Classifier, device: str | torch.device | None) -> Classifier:
 def _from_files(
     spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int, dropout: float | None = None
 ) -> Classifier:
-    from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, PretrainedConfig
-
     typed = read_place(spec)
     source, given = typed.name, typed.options
     unknown = set(given) - {"layers", "head"}
@@ -98,32 +105,14 @@ def _from_files(
     if source == "bilstm":
         raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
     where = _folder(source)
-    try:
-        kind = PretrainedConfig.get_config_dict(where)[0].get("model_type")
-        if kind in OURS:  # the module registers its model with the Auto classes
-            importlib.import_module(OURS[kind])
-        config = AutoConfig.from_pretrained(where, trust_remote_code=False)
-        config = _configured(config, spec, labels, multilabel, dropout)
-        # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
-        with torch.random.fork_rng(devices=[]), _quietly():
-            torch.manual_seed(seed)
-            model, info = AutoModelForSequenceClassification.from_pretrained(
-                where,
-                config=config,
-                dtype=torch.float32,
-                use_safetensors=True,
-                trust_remote_code=False,
-                output_loading_info=True,
-                ignore_mismatched_sizes=labels is not None,
-            )
-        tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False)
-    except (OSError, ValueError) as problem:
-        if isinstance(problem, InputError):
-            raise
-        raise InputError(
-            f"No classifier could be loaded from {spec!r} ({_first_line(problem)}). Give a folder with config.json, "
-            "model.safetensors and a tokenizer, a hub id, a run folder, or 'minilm'."
-        ) from problem
+    with refusing(spec):
+        config = _configured(read_config(where, spec), spec, labels, multilabel, dropout)
+        if not hasattr(config, "quantization_config"):
+            insist_on_floats(where, spec)
+        model, tokenizer, info = read_model(where, config, seed)
+    insist_on_fit(model, info, spec, new_head=labels is not None, shortened="layers" in given)
+    insist_on_vocabulary(model, tokenizer, repr(spec))
+    insist_on_finite(model, repr(spec))
     untrained = bool(info["missing_keys"]) or bool(info.get("mismatched_keys"))
     if untrained and labels is None:
         warnings.warn(
@@ -152,6 +141,7 @@ def _configured(config: Any, spec: str, labels: Sequence[str] | None, multilabel
         config = _with_head(config, given["head"], spec)
     if hasattr(config, "reference_compile"):
         config.reference_compile = False  # ModernBERT would compile itself, and again for every length
+    with_full_attention(config, spec)
     return config
 
 
@@ -168,27 +158,13 @@ def _folder(source: str) -> str:
             f"The folder {source!r} holds no model (no config.json, nor model/config.json as in a finished run); "
             "name a run folder whose training has ended and did not fail."
         )
+    if path.is_file():
+        raise InputError(f"{source!r} is a file; name the folder of the model, with its config.json and tokenizer.")
     if not path.exists() and not HUB_ID.fullmatch(source):
         raise InputError(
             f"There is no folder {source!r}, and it is not the name of a model on the hub; check the path."
         )
     return source
-
-
-@contextmanager
-def _quietly() -> Iterator[None]:
-    """Without transformers' bar and report on loading; what matters of it we say ourselves."""
-    from transformers.utils import logging
-
-    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bar:
-            logging.enable_progress_bar()
 
 
 def _shorten(config: Any, layers: int) -> None:
@@ -214,7 +190,3 @@ def _set_dropout(config: Any, dropout: float, spec: str) -> None:
         raise InputError(f"dropout is {dropout:g}, but {spec!r} has no dropout to set; leave it out.")
     for name in names:
         setattr(config, name, dropout)
-
-
-def _first_line(problem: Exception) -> str:
-    return str(problem).strip().splitlines()[0].rstrip(".") if str(problem).strip() else type(problem).__name__

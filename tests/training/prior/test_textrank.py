@@ -137,7 +137,7 @@ def test_the_released_preset_reads_the_context_of_a_pair_and_the_default_does_no
 
 @pytest.mark.parametrize(
     ("spec", "said"),
-    [("window=1", "window of textrank is 1"), ("damping=1", "damping of textrank is 1"), ("steps=0", "steps of textr")],
+    [("window=1", "at least 2"), ("damping=1", "at least 0 and below 1"), ("steps=0", "from 1 to 100,000")],
 )
 def test_options_that_cannot_be(spec, said):
     with pytest.raises(InputError, match=said):

@@ -92,8 +92,6 @@ def lengths(
     padded to; behind its last attended token the lengths are 0. `memory` bounds, in GB, how much of the parts is held
     at once.
     """
-    if not memory > 0:
-        raise InputError(f"memory={memory} leaves no room for any working chunk; give the GB it may take, such as 2.")
     size = of.mask.shape[1]
     targets = size if targets is None else targets
     ends = (of.mask * torch.arange(1, size + 1, device=of.mask.device)).amax(-1).clamp(min=1).tolist()

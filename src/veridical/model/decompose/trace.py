@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import above, at_least
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.decompose.rebuild import HeadSteps, check, head_steps
 from veridical.model.decompose.wiring import Affine, Head, Layer, Norm
+
+LayerNumber = Annotated[int, at_least(1)] | None  # from 1; None: the last
+Gigabytes = Annotated[float, above(0)]
 
 
 @dataclass(frozen=True)

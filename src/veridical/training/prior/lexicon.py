@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from veridical.core import assets
+from veridical.core.ranges import between
 from veridical.core.records import Encoded, Span
 from veridical.core.text import words_of
 from veridical.training.prior import Normalise, normalised, prior
 
+Least = Annotated[float, between(0, 4, without="high")]
+
 
 @prior("lexicon")
-def lexicon(encoded: Encoded, fitted: Any = None, *, least: float = 0.0, normalise: Normalise = "sum") -> np.ndarray:
+def lexicon(encoded: Encoded, fitted: Any = None, *, least: Least = 0.0, normalise: Normalise = "sum") -> np.ndarray:
     """|valence| of the words that VADER's lexicon has, above `least`; nothing where a text has none of them.
 
     A word's valence is shared evenly among its tokens. Negation and degree are not looked at: this says where

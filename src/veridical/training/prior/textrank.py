@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from veridical.core.errors import InputError
+from veridical.core.ranges import at_least, between
 from veridical.core.records import Encoded
 from veridical.training.prior import Normalise, normalised, prior
 
@@ -20,9 +20,9 @@ def textrank(
     encoded: Encoded,
     fitted: Any = None,
     *,
-    window: int = 4,
-    damping: float = 0.85,
-    steps: int = 10,
+    window: Annotated[int, at_least(2)] = 4,  # 2 links neighbours
+    damping: Annotated[float, between(0, 1, without="high")] = 0.85,
+    steps: Annotated[int, between(1, 100_000)] = 10,
     nodes: Nodes = "types",
     weighted: bool = False,
     normalise: Normalise = "sum",
@@ -35,12 +35,6 @@ def textrank(
     `preset=released` is the authors' code: window 8, weighted, always two updates, a softmax in which special tokens
     have their share, and of a pair the context and the separator in the graph; it overrides the other options.
     """
-    if window < 2:
-        raise InputError(f"The window of textrank is {window}; it must be at least 2, which links neighbours.")
-    if not 0 <= damping < 1:
-        raise InputError(f"The damping of textrank is {damping:g}; it must be from 0 to below 1.")
-    if steps < 1:
-        raise InputError(f"The steps of textrank are {steps}; there must be at least 1.")
     scores = np.zeros(len(encoded.ids))
     if preset == "released":
         inner = slice(0 if encoded.free[0] else 1, None if encoded.free[-1] else -1)  # neither [CLS] nor the last [SEP]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import numpy as np
 import torch
 
 from veridical.attribution import Method, methods
 from veridical.core.errors import InputError
+from veridical.core.ranges import at_least, between
 from veridical.core.records import Batch, Explained, Output
 from veridical.core.registry import Choice
 from veridical.core.spec import INSIDE, Spec
@@ -31,9 +34,9 @@ def explanation_guided(
     labels: torch.Tensor,
     *,
     method: str = GUIDE,
-    ratio: float = 0.15,
-    attention_consistency: float = 0.0,
-    label_consistency: float = 0.0,
+    ratio: Annotated[float, between(0, 1, without="low")] = 0.15,
+    attention_consistency: Annotated[float, at_least(0)] = 0.0,
+    label_consistency: Annotated[float, at_least(0)] = 0.0,
 ) -> tuple[torch.Tensor, Figures]:
     """KL(attention || guide) on the text and on the text whose lowest-scored tokens are masked.
 
@@ -42,8 +45,6 @@ def explanation_guided(
     consistency terms are what the paper's prose claims and its equation lacks: weights of KL(attention || attention
     when masked) and of the symmetric KL between the two predictions.
     """
-    if not 0 < ratio <= 1:
-        raise InputError(f"explanation_guided has ratio={ratio:g}; it must be above 0 and at most 1.")
     chosen = methods.choose(Spec.read(method, INSIDE))
     guide = importance(clf, batch, gold_classes(output.logits, labels), chosen)  # [B, T]
     altered = mask_lowest(clf, batch, guide, ratio)

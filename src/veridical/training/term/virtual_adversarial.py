@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch.nn import functional
 
-from veridical.core.errors import InputError
+from veridical.core.ranges import above, between
 from veridical.core.records import Batch, Output
 from veridical.core.seed import Draw
 from veridical.model.classifier import Classifier, Kind
@@ -53,10 +53,10 @@ def virtual_adversarial(
     draw: Draw = Draw(),  # noqa: B008  a frozen record
     *,
     preset: Preset = "relative",
-    radius: float | None = None,
-    step: float | None = None,
-    steps: int = 2,
-    noise: float = 1e-5,
+    radius: Annotated[float, above(0)] | None = None,
+    step: Annotated[float, above(0)] | None = None,
+    steps: Annotated[int, between(1, 1000)] = 2,
+    noise: Annotated[float, above(0)] = 1e-5,
 ) -> tuple[torch.Tensor, Figures]:
     """Symmetric KL between the predictions on the text and on the text whose word vectors are shifted, in a ball around
     them, to where it is largest. Dropout is off, so that only the shift makes a difference.
@@ -68,11 +68,6 @@ def virtual_adversarial(
     """
     usual = DEFAULTS[preset]
     ball = Ball(preset, usual[0] if radius is None else radius, usual[1] if step is None else step)
-    for name, value in (("radius", ball.radius), ("step", ball.step), ("noise", noise)):
-        if value <= 0:
-            raise InputError(f"virtual_adversarial has {name}={value:g}; it must be above 0.")
-    if steps < 1:
-        raise InputError(f"virtual_adversarial has steps={steps}; it needs at least one ascent step.")
     clean = output if not clf.model.training or _never_drops(clf) else _still(clf, batch)
     shift = _worst(clf, batch, clean, ball, steps, noise, draw)
     with clf.still():
