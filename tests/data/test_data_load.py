@@ -62,7 +62,7 @@ def test_a_path_may_hold_colons_and_take_options(tmp_path: Path) -> None:
         ("hub:a/b:colour=red", r"no option of dataset 'hub' 'colour'"),
         ("planted:size", r"'size' in 'planted:size' is not option=value"),
         ("planted:sise=3", r"'sise'.*Did you mean 'size'"),
-        ("planted:size=3", r"'size' of dataset 'planted' is 3.*at least 10"),
+        ("planted:size=3", r"'size' of dataset 'planted' is 3.*from 10"),
         ("planted:rule=order:copies=3:length=5", r"'length'.*is 5.*at least 6"),
         ("babi/1:size=1", r"'size' of dataset 'babi/1' is 1"),
         ("hutto/movies:neutral=9", r"'neutral' of dataset 'hutto/movies' is 9; it must be at least 0 and below 4"),
