@@ -151,7 +151,7 @@ def _facts(
         metrics=tuple(map(selection.metric_facts, measures)),
         left_out=left_out,
         quick=quick,
-        quick_note=selection.quick_note() if quick else "",
+        quick_note=selection.QUICK_NOTE if quick else "",
     )
 
 

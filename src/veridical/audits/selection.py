@@ -20,6 +20,7 @@ from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
 from veridical.model.erase import Level, Operator
 
+QUICK_NOTE = "A quick audit: cheap methods and metrics only. A full run has every one that veridical list names."
 QUICK_METHODS = (
     "attention",
     "rollout",
@@ -129,12 +130,4 @@ def metric_facts(spec: str) -> MetricFacts:
         summary=metric.summary,
         repeats=tuple(sorted(metric.repeats)),
         ratios=tuple(choice.options.get("ratios", choice.options.get("shares", ()))),
-    )
-
-
-def quick_note() -> str:
-    """What a full audit would add to a quick one."""
-    return (
-        f"A quick audit: {len(QUICK_METHODS)} cheap methods and {len(QUICK_METRICS)} metrics only. A full run has "
-        "every method and metric that `veridical list` names."
     )
