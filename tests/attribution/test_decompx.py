@@ -127,7 +127,8 @@ def test_the_methods_give_the_figures(variant, dtype, tolerance):
     chosen = options(VARIANTS[variant])
 
     def scores(method: str, **further) -> torch.Tensor:
-        return veridical.attribute(model, ids, mask, method, token_type_ids=types, **chosen, **further)
+        # A classifier is explained in its own precision; a bare model of float64 would be explained in float32.
+        return veridical.attribute(Classifier(model), ids, mask, method, token_type_ids=types, **chosen, **further)
 
     classes = [scores("decompx_classifier", target=label) for label in range(3)]
     layers = [scores("decompx", layer=layer) for layer in (1, 2, 3)]
@@ -406,7 +407,8 @@ def test_biases_as_a_source_of_their_own_have_no_score():
     with torch.no_grad():
         logits = model(ids, attention_mask=mask, token_type_ids=types).logits[:, 0]
     token, none = (
-        veridical.attribute(model, ids, mask, "decompx_classifier", 0, types, bias=b) for b in ("token", "none")
+        veridical.attribute(Classifier(model), ids, mask, "decompx_classifier", 0, types, bias=b)
+        for b in ("token", "none")
     )
     torch.testing.assert_close(token, none)
     columns = [example["classifier_bias"][0] for example in FIGURES["float64"]["bias_token"]["examples"]]
@@ -423,7 +425,14 @@ def test_rules_for_one_activation_are_refused_where_there_is_a_gate(method, acti
         veridical.attribute(model, ids, method=method, activation=activation, bias=bias)
 
 
-@pytest.mark.parametrize("layer", [0, 4, -1])
+@pytest.mark.parametrize("layer", [0, -1])
+def test_layers_are_counted_from_one(layer):
+    model, ids, mask, types = golden_model("float32")
+    with pytest.raises(InputError, match=f"'layer' of attribution method 'decompx' is {layer}; it must be at least 1"):
+        veridical.attribute(model, ids, mask, "decompx", token_type_ids=types, layer=layer)
+
+
+@pytest.mark.parametrize("layer", [4, 9])
 def test_a_layer_the_model_does_not_have(layer):
     model, ids, mask, types = golden_model("float32")
     with pytest.raises(InputError, match=f"layer is {layer}, and this model has layers 1 to 3"):
