@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from itertools import permutations
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,13 +11,10 @@ import torch
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 import veridical
+from goldens import GOLDEN
 from veridical.attribution.kernel_shap import _shapley, _subsets
 from veridical.attribution.rollout import roll
 from veridical.core.seed import generator
-
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())
-}
 
 
 class Toy(torch.nn.Module):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
 import veridical
+from goldens import GOLDEN
 from tiny import tiny
 from veridical.attribution import methods
 from veridical.audits.compare import compare, to_csv, to_latex, to_text
@@ -27,8 +26,6 @@ from veridical.core.errors import InputError
 from veridical.core.records import Attribution, Dataset, Encoded, Example
 from veridical.explanations.explain import attributions
 from veridical.model.classifier import Classifier
-
-GOLDEN = {entry["name"]: entry for entry in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
 
 
 def explanation(scores, *, lengths=None, text="a b c d e f g h i j k l", name="one", target=0) -> Attribution:

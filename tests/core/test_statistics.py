@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import ndtri
 
+from goldens import GOLDEN
 from veridical.audits import diagnosticity as d
 from veridical.core import statistics as s
 from veridical.core.seed import generator
-
-GOLDEN = {entry["name"]: entry for entry in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
-
 
 # -- intervals ----------------------------------------------------------------------------------------------
 

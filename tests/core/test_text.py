@@ -1,18 +1,16 @@
 from __future__ import annotations
 
-import json
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldens import GOLDEN
 from veridical.core.records import Encoded, Example
 from veridical.core.text import align, by_word, marked, trim, words_of
 from veridical.data.rows import spans_of_words
 
-GOLDEN = {entry["name"]: entry for entry in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
 TEXT = st.text(st.sampled_from("ab, \n\u00e9\U0001f600\u00a0"), max_size=40)
 
 

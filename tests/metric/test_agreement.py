@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
+from goldens import GOLDEN
 from veridical.core.errors import InputError
 from veridical.core.records import Encoded, Example, Explained
 from veridical.metric import metrics
 from veridical.metric.agreement import kendall
 from veridical.metric.jaccard import overlap
-
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())
-}
 
 
 def explained(scores, words=None, text="a b c d e f g h i j k l") -> Explained:

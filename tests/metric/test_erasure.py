@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,14 +8,12 @@ from driven import arbitrary, drive, scored, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldens import GOLDEN
 from veridical.core.errors import InputError
 from veridical.metric import metrics
 from veridical.metric.erasure import Setting, aopc, comprehensiveness, erasure_score, setting, sufficiency
 from veridical.model.erase import erase
 
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())
-}
 BOTH = [("sufficiency", sufficiency), ("comprehensiveness", comprehensiveness)]
 RULE = GOLDEN["norm_suff_comp_per_ratio"]["inputs"]["classifier"]
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from driven import arbitrary, drive, scored, seen
@@ -12,14 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, pearsonr
 
+from goldens import GOLDEN
 from veridical.core.records import Score
 from veridical.metric.corr import corr
 from veridical.metric.loo_tau import loo_tau
 from veridical.metric.monotonicity import monotonicity
-
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())
-}
 
 
 def without(values, p: float = 0.9):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import average_precision_score, roc_auc_score
 
+from goldens import GOLDEN
 from veridical.core.errors import InputError
 from veridical.core.records import Encoded, Example, Explained
 from veridical.metric import metrics
@@ -24,9 +23,6 @@ from veridical.metric.plausibility import (
     step_precision,
 )
 
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())
-}
 NAMES = ("auc", "average_precision", "recall_at_k", "token_f1", "iou")
 
 

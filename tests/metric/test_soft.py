@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +11,7 @@ from driven import answers, arbitrary, drive, scored, seen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldens import GOLDEN
 from tiny import FAMILIES, TEXTS, TRANSFORMERS, tiny
 from veridical.core.errors import InputError
 from veridical.core.records import Example, Explained, Soft, Variant
@@ -24,9 +23,6 @@ from veridical.model.classifier import Classifier
 from veridical.model.erase import erase, erase_all, intact, soften
 from veridical.model.soft import _Keys, embedding_block, perturb
 
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parent.parent / "golden/metrics.json").read_text())
-}
 BOTH = [("sufficiency", soft_sufficiency), ("comprehensiveness", soft_comprehensiveness)]
 MODES = ("bernoulli", "gaussian", "gaussian_sd", "attention")
 MADE: dict[str, tuple[Classifier, list[Explained]]] = {}

@@ -1,20 +1,17 @@
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldens import GOLDEN
 from veridical.core.errors import InputError
 from veridical.core.records import Encoded, Example, Explained
 from veridical.model.erase import budget, erase, erase_all, ranking
-
-GOLDEN = {entry["name"]: entry for entry in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
 
 
 def seen(ids: list[int], free: list[bool], **more) -> Explained:

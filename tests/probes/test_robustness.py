@@ -13,6 +13,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from goldens import GOLDEN
 from tiny import PAIRS, TEXTS, tiny
 from toy import small_model, toy
 from veridical.cli.app import app
@@ -27,7 +28,6 @@ from veridical.probes.robustness import UNTRAINED, _redrawn, _untrained, robustn
 from veridical.training.config import TrainConfig
 from veridical.training.train import train
 
-GOLDEN = {e["name"]: e for e in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
 EXAMPLES = [Example(str(i), text) for i, text in enumerate(TEXTS)]
 
 

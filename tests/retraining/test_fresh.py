@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import veridical
+from goldens import GOLDEN
 from tiny import tiny
 from toy import small_model, toy
 from veridical.attribution import methods
@@ -36,7 +37,6 @@ from veridical.retraining.fresh_table import FULL, RANDOM, tabulate
 from veridical.training.config import TrainConfig
 from veridical.training.term import objective
 
-GOLDEN = {case["name"]: case for case in json.loads((Path(__file__).parents[1] / "golden/metrics.json").read_text())}
 CONFIG = TrainConfig(epochs=2, batch=16, lr=2e-3, head_lr=2e-3)
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 
+from launching import on_two_processes
 from toy import small_model, toy
 from veridical.core import store
 from veridical.training.config import TrainConfig
@@ -23,25 +21,10 @@ def main(model: str, folder: str) -> None:
     train(toy(train=41, dev=15, test=7), model, config=CONFIG, out=folder, progress=False)
 
 
-def free_port() -> int:
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        return server.getsockname()[1]
-
-
 def test_two_processes_follow_the_curve_of_one(tmp_path: Path):
     model = small_model(tmp_path / "model", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     main(model, str(tmp_path / "one"))
-    launch = ["--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no"]
-    launch += ["--dynamo_backend", "no", "--main_process_port", str(free_port())]
-    done = subprocess.run(
-        [sys.executable, "-m", "accelerate.commands.launch", *launch, __file__, model, str(tmp_path / "two")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    assert done.returncode == 0, done.stderr
+    on_two_processes(__file__, model, str(tmp_path / "two"))
 
     one, two = (store.read_jsonl(tmp_path / name / "train.jsonl") for name in ("one", "two"))
     assert store.read_json(tmp_path / "one" / "stamp.json")["processes"] == 1

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_accelerate import free_port
 from typer import Exit
 
+import goldens
 from guided import guided
+from launching import on_two_processes
 from toy import small_model
 from veridical.cli.app import verb
 from veridical.cli.train import print_runs
@@ -32,8 +31,7 @@ from veridical.training.rate import rate
 from veridical.training.term import objective
 from veridical.training.train import Run, read_run, train
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "golden" / "metrics.json").read_text(encoding="utf-8"))
-GOLDEN = next(entry for entry in ENTRIES if entry["name"] == "lagrange_multiplier_step")
+GOLDEN = goldens.GOLDEN["lagrange_multiplier_step"]
 CONFIG = TrainConfig(epochs=4, batch=8, lr=5e-3, head_lr=5e-3, select="loss", threads=1)
 NONE: dict[str, Any] = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
@@ -340,16 +338,7 @@ def main(model: str, folder: str) -> None:
 def test_two_processes_follow_the_curve_of_one(tmp_path: Path):
     model = small_model(tmp_path / "model", **NONE)
     main(model, str(tmp_path / "one"))
-    launch = ["--multi_gpu", "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no"]
-    launch += ["--dynamo_backend", "no", "--main_process_port", str(free_port())]
-    done = subprocess.run(
-        [sys.executable, "-m", "accelerate.commands.launch", *launch, __file__, model, str(tmp_path / "two")],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""},
-    )
-    assert done.returncode == 0, done.stderr
+    on_two_processes(__file__, model, str(tmp_path / "two"))
     one, two = (store.read_jsonl(tmp_path / name / "train.jsonl") for name in ("one", "two"))
     assert store.read_json(tmp_path / "two" / "stamp.json")["processes"] == 2
     steps = [(a, b) for a, b in zip(one, two, strict=True) if "loss" in a]

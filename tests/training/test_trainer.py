@@ -6,7 +6,6 @@ import csv
 import json
 import os
 import runpy
-import socket
 import subprocess
 import sys
 import warnings
@@ -20,6 +19,7 @@ import torch
 from datasets import Dataset
 from transformers import BertForSequenceClassification, Trainer, TrainingArguments
 
+from launching import free_port
 from tiny import FAMILIES, PAIRS, TEXTS, tiny
 from toy import small_model, toy
 from veridical import load
@@ -499,10 +499,7 @@ def test_the_example_runs(tmp_path: Path):
 
 
 def test_two_processes_follow_the_curve_of_one(tmp_path: Path):
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        port = server.getsockname()[1]
-    launch = ["--nproc_per_node", "2", "--master_port", str(port)]
+    launch = ["--nproc_per_node", "2", "--master_port", str(free_port())]
     done = subprocess.run(
         [sys.executable, "-m", "torch.distributed.run", *launch, __file__, str(tmp_path / "two")],
         capture_output=True,

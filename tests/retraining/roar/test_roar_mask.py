@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import itertools
-import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goldens import GOLDEN
 from tiny import PAIRS, tiny
 from veridical.core.errors import InputError
 from veridical.core.records import Encoded, Example
@@ -23,10 +22,6 @@ from veridical.retraining.roar.mask import (
     positions_only,
     random_order,
 )
-
-GOLDEN = {
-    entry["name"]: entry for entry in json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text())
-}
 
 
 def encoded(n: int, name: str = "a", rationale: tuple[tuple[int, int], ...] = ()) -> Encoded:

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import goldens
 import veridical
 from tiny import PAIRS, tiny
 from veridical.core.errors import InputError
@@ -15,8 +13,7 @@ from veridical.core.records import Encoded, Example
 from veridical.training.prior import normalised, priors
 from veridical.training.prior.textrank import ranks
 
-ENTRIES = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text(encoding="utf-8"))
-GOLDEN = next(e for e in ENTRIES if e["name"] == "textrank_six_distinct_tokens")["expected"]
+GOLDEN = goldens.GOLDEN["textrank_six_distinct_tokens"]["expected"]
 
 texts = st.lists(st.integers(0, 9), min_size=1, max_size=25)
 

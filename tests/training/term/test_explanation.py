@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import goldens
 from guided import guided
 from tiny import TRANSFORMERS, tiny
 from toy import small_model, toy
@@ -25,8 +25,7 @@ from veridical.training.term import Ready, objective, ready
 from veridical.training.term.explanation import absolute_error, sharpened, unit
 from veridical.training.train import train
 
-ENTRIES = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text(encoding="utf-8"))
-GOLDEN = next(entry for entry in ENTRIES if entry["name"] == "explanation_loss_mae")
+GOLDEN = goldens.GOLDEN["explanation_loss_mae"]
 GUIDES = [method.name for method in methods if method.differentiable]
 EXAMPLES = guided(12, 1, 1).splits["train"]
 LABELS = torch.tensor([e.label for e in EXAMPLES])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
+from goldens import GOLDEN
 from tiny import FAMILIES, PAIRS, TEXTS, tiny
 from toy import small_model, toy
 from veridical.attribution import methods
@@ -29,7 +28,6 @@ from veridical.training.term.explanation_guided import gold_classes, importance,
 from veridical.training.term.virtual_adversarial import Ball, _draws, _worst, symmetric_kl
 from veridical.training.train import train
 
-GOLDEN = {e["name"]: e for e in json.loads((Path(__file__).parents[2] / "golden/metrics.json").read_text())}
 TERMS = ("virtual_adversarial", "input_gradient", "explanation_guided")
 REGEX = "virtual_adversarial:weight=0.5,input_gradient:weight=0.01,explanation_guided:weight=0.01"
 

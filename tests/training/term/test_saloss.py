@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 import torch
 
 import veridical
+from goldens import GOLDEN
 from tiny import FAMILIES, TEXTS, tiny
 from toy import small_model, toy
 from veridical.attribution import methods
@@ -24,8 +23,6 @@ from veridical.training.term import objective, ready
 from veridical.training.term.saloss import divergence, over, prepare, released, saloss
 from veridical.training.train import train
 
-ENTRIES = json.loads((Path(__file__).parents[2] / "golden" / "metrics.json").read_text(encoding="utf-8"))
-GOLDEN = {entry["name"]: entry for entry in ENTRIES}
 LABELS = torch.tensor([i % 2 for i in range(len(TEXTS))])
 EXAMPLES = [Example(f"t{i}", text, i % 2) for i, text in enumerate(TEXTS)]
 
