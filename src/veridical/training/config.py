@@ -71,8 +71,8 @@ BILSTM = TrainConfig(
 
 def defaults(model: str, bound: str | None = None) -> TrainConfig:
     """The settings a model is trained with unless told otherwise; under a bound the lowest dev loss is kept."""
-    own = BILSTM if base_name(model) == "bilstm" else TrainConfig()
-    return dataclasses.replace(own, select="loss") if bound else own
+    usual = BILSTM if base_name(model) == "bilstm" else TrainConfig()
+    return dataclasses.replace(usual, select="loss") if bound else usual
 
 
 def settings(config: TrainConfig | Mapping[str, Any] | None, base: TrainConfig, *, where: str = "train") -> TrainConfig:

@@ -103,9 +103,9 @@ def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[t
     labels = task.gold[split][list(rows)].to(task.clf.device)
     output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
     draw = Draw(task.data_seed, step)
-    found = {one.name: one.loss(task.clf, batch, output, labels, draw) for one in task.terms}
-    figures = {f"{name}.{key}": value for name, (_, own) in found.items() for key, value in own.items()}
-    return output.logits, {name: loss for name, (loss, _) in found.items()}, figures
+    losses = {term.name: term.loss(task.clf, batch, output, labels, draw) for term in task.terms}
+    figures = {f"{name}.{key}": value for name, (_, held) in losses.items() for key, value in held.items()}
+    return output.logits, {name: loss for name, (loss, _) in losses.items()}, figures
 
 
 def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
