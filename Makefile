@@ -27,7 +27,7 @@ demo: install
 test: install
 	$(PYTEST) -m "not ($(LONG))" $(ARGS)
 
-# About a minute: what needs no training, no other process, no browser and no download.
+# About two minutes: what needs no training, no other process, no browser and no download.
 test-fast: install
 	$(PYTEST) -m "not (whole or asset or browser or $(LONG))" $(ARGS)
 
