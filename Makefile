@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # What `make test` leaves to `make test-all`; the markers are explained in pyproject.toml.
-LONG := slow or kill or device or families or notebooks
+LONG := slow or kill or device or families or notebooks or hostile
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
 .PHONY: install demo test test-fast test-all test-min lint bench clean

@@ -12,6 +12,8 @@ PARTS = (
     "explain",
     "overhead",
     "audit",
+    "sequential",
+    "verdict",
     "growth",
     "sanity",
     "decompose",

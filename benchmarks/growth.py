@@ -18,9 +18,12 @@ from benchmarks.overhead import METHODS, applying
 from benchmarks.results import machine, markdown, show, write_json, write_text
 from benchmarks.subject import arguments, forward_pass, mean_length, subject, trained
 from benchmarks.timing import clock
-from veridical.audits.selection import QUICK_METHODS, QUICK_METRICS
 
 COUNTS = (100, 300, 1000)
+QUICK_METHODS = (
+    *("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient", "frozen_gradient", "random"),
+)
+QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
 
 
 def child(model: str, count: int, full: bool, threads: int, budget: int) -> dict[str, float]:

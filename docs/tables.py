@@ -11,7 +11,7 @@ from typing import get_args
 
 from veridical.attribution import Method, methods
 from veridical.core import store
-from veridical.core.registry import Entry
+from veridical.core.registry import Entry, options_of
 from veridical.metric import Kind, Metric, metrics
 
 DOCS = Path(__file__).parent
@@ -36,10 +36,18 @@ def metric_rows() -> list[Sequence[str]]:
     def kind(metric: Metric) -> int:
         return get_args(Kind).index(metric.kind)
 
-    rows = [("metric", "what it says of an explanation", "kind", "better")]
+    rows = [("metric", "what it says of an explanation", "kind", "better", "order alone")]
     for metric in sorted(filter(_is_built_in, metrics), key=kind):
-        rows.append((f"`{metric.name}`", metric.summary, metric.kind, metric.better))
+        rows.append((f"`{metric.name}`", metric.summary, metric.kind, metric.better, _order(metric)))
     return rows
+
+
+def _order(metric: Metric) -> str:
+    if metric.kind != "faithfulness":
+        return ""
+    if "scale" in options_of(metric.run):
+        return "with `scale=rank`"
+    return "yes" if metric.order else "no"
 
 
 def _is_built_in(entry: Entry) -> bool:

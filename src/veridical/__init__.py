@@ -36,6 +36,8 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.probes.guidance.guidance import guidance as guidance
     from veridical.probes.pos import pos as pos
     from veridical.probes.robustness import robustness as robustness
+    from veridical.probes.validation.validate import Validation as Validation
+    from veridical.probes.validation.validate import validate as validate
     from veridical.retraining.fresh import Fresh as Fresh
     from veridical.retraining.fresh import fresh as fresh
     from veridical.retraining.roar.roar import Roar as Roar
@@ -63,6 +65,7 @@ _HOME = {
     "Roar": "retraining.roar.roar",
     "Run": "training.train",
     "TrainConfig": "training.config",
+    "Validation": "probes.validation.validate",
     "VeridicalTrainer": "training.trainer",
     "attack": "probes.attack",
     "attribute": "explanations.attribute",
@@ -82,6 +85,7 @@ _HOME = {
     "to_attributions": "explanations.alignment",
     "train": "training.train",
     "use": "core.plugins",
+    "validate": "probes.validation.validate",
     "write_explanations": "explanations.exchange",
 }
 

@@ -384,7 +384,7 @@ def test_no_more_is_multiplied_than_the_definition_asks_for(tokens):
 @pytest.mark.parametrize("method", ["decompx", "decompx_classifier", "decompx_classifier:bias=equal"])
 def test_positions_that_are_not_attended_to_do_not_matter_wherever_they_are(method):
     """Padding before and inside a text: whatever stands there bears nothing, and what the head reads is explained."""
-    model, ids, mask, types = golden_model("float64")
+    model, ids, mask, types = golden_model("float32")
     row, count = ids[3:], ids.shape[1]
     hole = mask[3:].clone()
     hole[0, 4] = 0
@@ -395,7 +395,7 @@ def test_positions_that_are_not_attended_to_do_not_matter_wherever_they_are(meth
     np.testing.assert_allclose(veridical.attribute(model, other, hole, method, 0, types[3:]), found, atol=1e-12)
     before = torch.ones(1, count, dtype=torch.long)
     before[0, :2] = 0
-    clf = Classifier(model)
+    clf = Classifier(model.double())
     with torch.no_grad(), clf.eager():
         seen = trace(clf, Batch((), row, types[3:], before.bool(), before.bool()))
     assert kept(seen, 0).tolist() == [0, *range(2, count)]

@@ -5,94 +5,22 @@ import itertools
 import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from fake_audit import CASES, METHODS, METRICS, SCRIPT, Stored, bare, fake, records
 from hypothesis import given
 from hypothesis import strategies as st
+from page_reader import Reader
 
 from veridical.audits.page import audit_page
 from veridical.audits.page_examples import as_json, packed
-from veridical.audits.record import ShownScores
+from veridical.audits.page_verdict import odds
+from veridical.audits.record import AuditSummary, ShownScores, read_examples, read_summary
 from veridical.core import store
 from veridical.page import render as report
 from veridical.page.plots import linear
-from veridical.page.words import figure, interval, p_value, rank, rank_interval, short_names
-
-# -- reading a page -----------------------------------------------------------------------------------------
-
-VOID = {"meta", "link", "br", "col", "input", "img"}
-IMPLIED = {"td", "th", "tr", "tbody", "thead", "tfoot"}  # their end tags may be left out
-
-
-class Reader(HTMLParser):
-    """Checks that elements nest, and takes from a page its elements, its data block and the rows of its tables."""
-
-    def __init__(self, page: str):
-        super().__init__(convert_charrefs=True)
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.data = ""
-        self.tables: list[list[list[tuple[str, int]]]] = []
-        self.feed(page)
-        self.close()
-        assert self.open == [], f"left open: {self.open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.elements.append((tag, given))
-        if tag in ("td", "th", "tr", "tbody", "tfoot"):
-            closed = {"td": ("td", "th"), "th": ("td", "th"), "tr": ("td", "th", "tr")}.get(tag, IMPLIED)
-            while self.open[-1] in closed:
-                self.open.pop()
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        elif tag in ("td", "th"):
-            self.tables[-1][-1].append(("", int(given.get("rowspan") or 1)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        while self.open[-1] in IMPLIED and self.open[-1] != tag:
-            self.open.pop()
-        assert self.open.pop() == tag, f"</{tag}> closes nothing"
-
-    def handle_data(self, data: str) -> None:
-        if self.open[-1:] == ["script"] and self.elements[-1][1].get("id") == "data":
-            self.data += data
-        if "table" in self.open and "svg" not in self.open and self.tables[-1] and self.tables[-1][-1]:
-            text, span = self.tables[-1][-1][-1]
-            self.tables[-1][-1][-1] = (text + data, span)
-
-    def rows(self) -> set[tuple[str, ...]]:
-        """The rows of all tables, with what a cell spans repeated."""
-        found = set()
-        for table in self.tables:
-            held: dict[int, tuple[str, int]] = {}  # column -> what reaches down into the next rows, and how far
-            for cells in table:
-                row: list[str] = []
-                waiting = list(cells)
-                while waiting or len(row) in held:
-                    if len(row) in held:
-                        text, left = held.pop(len(row))
-                    else:
-                        text, left = waiting.pop(0)
-                    if left > 1:
-                        held[len(row)] = (text, left - 1)
-                    row.append(" ".join(text.replace("\u200b", "").split()))
-                held = {k: v for k, v in held.items() if k < len(row)}
-                found.add(tuple(row))
-        return found
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [given for name, given in self.elements if name == tag]
+from veridical.page.words import figure, interval, net, net_interval, p_value, short_names, small_p
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +65,8 @@ def test_all_text_is_escaped():
     hostile = json.loads(json.dumps(summary).replace("movies", json.dumps(f"movies{SCRIPT}")[1:-1]))
     for described in (*hostile["methods"], *hostile["metrics"]):
         described["summary"] = SCRIPT
+    hostile["spending"][0]["without"] = [SCRIPT]
+    hostile["stability"][0]["name"] = SCRIPT
     hostile |= {"title": SCRIPT, "created": SCRIPT, "quick": True, "quick_note": SCRIPT, "stamp": {SCRIPT: SCRIPT}}
     hostile["settings"]["target"] = SCRIPT
     hostile["verdicts"][0] |= {"sentence": SCRIPT, "notes": [SCRIPT]}
@@ -156,71 +86,184 @@ def test_embedded_json_gives_any_text_back(text):
     assert json.loads(written.encode("utf-8")) == [text]
 
 
-def test_every_number_stands_in_a_table(kept, page):
-    summary, _ = kept
-    rows = Reader(page).rows()
-    names = short_names([one.name for one in summary.methods])
+def numbers_of_metrics(summary: AuditSummary) -> list[tuple[str, ...]]:
     wanted: list[tuple[str, ...]] = []
+    votes = {metric.name: "✓ yes" if metric.votes else "no" for metric in summary.metrics}
     for c in summary.cells:
         words = (figure(c.mean), interval(c.low, c.high), figure(c.sampling_error))
         wanted.append((c.metric, c.method, *words, str(c.n), str(c.undefined)))
-        if c.curve:
+        if c.curve and not c.method.startswith("random"):
             ends = zip(c.curve, c.curve_low, c.curve_high, strict=True)
             wanted.append((c.method, *(f"{figure(v)}{interval(low, high)}" for v, low, high in ends)))
     for d in summary.diagnosticity:
-        own, ties = (figure(d.value), interval(d.low, d.high)), (figure(d.strict), figure(d.ties_win))
-        rest = (figure(d.tie_rate), p_value(d.p_holm))
+        value, ties = (figure(d.value), interval(d.low, d.high)), (figure(d.strict), figure(d.ties_win))
+        rates = (figure(d.tie_rate), p_value(d.p_holm))
         by_ratio = " ".join(figure(value) for value in d.curve)
         who = (d.metric, d.method or "all together", d.control)
-        wanted.append((*who, *own, *ties, *rest, figure(d.pairs), by_ratio))
+        wanted.append((*who, *value, *ties, *rates, figure(d.pairs), by_ratio))
         if not d.method:
-            first = d.control == "permutation"
-            weight = next(v for v in summary.verdicts if v.corpus == d.corpus).weights[d.metric]
+            first = d.control == "orders"
             sign = f"{'●' if first else '○'} {d.control}"
-            wanted.append((d.metric, "", sign, *own, *rest, f"{weight:.2f}" if first else ""))
-    by_method = [one for one in summary.metric_tests_by_method if one.corpus == "movies"]
+            wanted.append((d.metric, "", sign, *value, *rates, votes[d.metric] if first else ""))
+    by_method = [test for test in summary.metric_tests_by_method if test.corpus == "movies"]
     for t in (*summary.metric_tests, *by_method):
         words = (figure(t.difference), figure(t.effect), p_value(t.p), p_value(t.p_holm))
         who = (t.method,) if t.method else ()
         wanted.append((*who, t.a, t.b, *words, p_value(t.p_rank_sum), figure(t.n)))
     for c in summary.comparisons:
         words = (figure(c.difference), figure(c.effect), p_value(c.p), p_value(c.p_holm), str(c.n))
-        if c.corpus == "movies" or not c.metric:
+        if c.corpus == "movies":
             wanted.append((c.a, c.b, *words, "yes" if c.distinguishable else "no"))
-    for one in summary.agreement:
-        wanted.append((one.a, one.b, figure(one.tau), figure(one.jaccard), figure(one.n)))
-    for one in summary.sparsity:
-        wanted.append((one.method, *(figure(mass) for mass in one.mass)))
+    return wanted
+
+
+def numbers_of_verdicts(summary: AuditSummary) -> list[tuple[str, ...]]:
+    wanted: list[tuple[str, ...]] = []
+    tags = {"believe": "✓ believe", "as_good": "≈ as good", "open": "? open", "behind": "↓ worse", "chance": "✗ chance"}
+    short = dict(zip((m.name for m in summary.methods), short_names([m.name for m in summary.methods]), strict=True))
     for r in summary.ranking:
-        words = (rank(r.mean_rank), rank_interval(r.low, r.high), str(r.group))
-        answers = {True: "✓ yes", False: "✗ not shown", None: "not asked"}
-        control = f" p {p_value(r.p_control)}" if r.p_control is not None else ""
-        beats = (answers[r.better_than_random], answers[r.beats_control] + control)
-        wanted.append((str(r.place), r.method, "", *words, *beats))
+        shown = "✓ " if r.better_than_chance else ""
+        over_chance = shown + net(r.net_chance) + net_interval(r.net_chance_low, r.net_chance_high)
+        over_first = net(r.net_first) + net_interval(r.net_first_low, r.net_first_high) if r.place > 1 else "the first"
+        let_go = "kept"
+        if r.left is not None:
+            let_go = f"after {r.left} texts for {short[r.by]}p {small_p(r.p_behind)}, level {small_p(r.level)}"
+        tag = "↓ clearly worse" if r.clearly else tags[r.list or ""]
+        words = (over_chance, over_first, str(r.n), f"{r.passes:.3g}", let_go)
+        wanted.append((str(r.place), r.method, tag, "", *words))
+    for look in summary.looks:
+        for d in look.dropped:
+            wanted.append((d.method, d.by, net(d.mean), str(d.texts), small_p(d.p), small_p(d.level)))
+        for shown in look.shown:
+            words = (net(shown.mean), str(shown.texts), small_p(shown.p), small_p(shown.level))
+            wanted.append((shown.method, *words))
+    for x in summary.spending:
+        counts = (x.spent, x.planned, x.stability, x.spent - x.stability, x.fixed)
+        passes = [f"{count:,.0f}" for count in counts]
+        wanted.append((x.corpus, "", *passes, f"{x.budget:,}", "12 ms", ", ".join(x.without)))
+    return wanted
+
+
+def test_every_number_stands_in_a_table(kept, page):
+    summary, _ = kept
+    rows = Reader(page).rows()
+    names = short_names([method.name for method in summary.methods])
+    wanted = numbers_of_metrics(summary) + numbers_of_verdicts(summary)
+    wanted += [(pair.a, pair.b, figure(pair.tau), figure(pair.jaccard), figure(pair.n)) for pair in summary.agreement]
+    named = [row for row in summary.sparsity if not row.method.startswith("random")]
+    wanted += [(row.method, *(figure(mass) for mass in row.mass)) for row in named]
+    labels = {method.name: name for method, name in zip(summary.methods, names, strict=True)}
     for t in summary.truth:
-        labels = {one.name: name for one, name in zip(summary.methods, names, strict=True)}
-        wanted += [(labels.get(name, name), "", figure(value)) for name, value in zip(t.order, t.values, strict=True)]
+        rated = [pair for pair in zip(t.order, t.values, strict=True) if not pair[0].startswith("random")]
+        wanted += [(labels.get(name, name), "", figure(value)) for name, value in rated]
     missing = [row for row in wanted if row not in rows]
     assert not missing, f"{len(missing)} of {len(wanted)} rows are missing, such as {missing[0]}"
     for c in summary.corpora:
         assert any(row[0] == c.name and figure(c.macro_f1) in row and figure(c.texts) in row for row in rows)
 
 
+def test_the_random_orders_stand_as_one(kept, page):
+    summary, _ = kept
+    rows = Reader(page).rows()
+    cells = [c for c in summary.cells if (c.corpus, c.metric) == ("movies", "decision_flip") and "random" in c.method]
+    assert len(cells) == 3
+    assert ("random orders", "", figure(sum(c.mean for c in cells) / 3), "96") in rows
+    figures = page[: page.index('id="trust"')] + page[page.index('id="cost"') : page.index('id="examples"')]
+    assert "random:seed=1" not in figures  # but in the tables of every number
+    data = json.loads(Reader(page).data)
+    explained = {data["methods"][m] for text in data["examples"] for m, *_ in text["explanations"]}
+    assert "a random order" in explained
+    assert len(explained) == 11 + 1 + 2  # methods, chance, oracles
+
+
+def test_the_places_under_other_settings_stand_in_a_table(kept, page):
+    summary, _ = kept
+    rows = Reader(page).rows()
+    for name, said in (("delete", "tokens deleted"), ("sufficiency + decision_flip", "sufficiency + decision_flip")):
+        places = [row for row in summary.stability if row.name == name]
+        assert (said, *(str(row.place) for row in places), str(places[0].texts)) in rows
+
+
+def test_looks_are_told_one_by_one(kept, page):
+    told = [
+        " ".join(re.sub("<[^>]+>", "", part).split()) for part in re.findall(r"<li class=\"look\">.*?</p>", page, re.S)
+    ]
+    home = [look for look in kept[0].looks if look.corpus == "movies"]
+    assert len(told) == len(kept[0].looks)
+    assert told[0].startswith("Look 1 after 24 texts and 2,520 passes 7 methods had been asked.")
+    assert told[0].endswith("9 methods go on.")
+    assert "integrated_gradients, occlusion, kernel_shap, lime from here on" in told[1]
+    assert told[len(home) - 1].endswith("It ended here: the texts that were asked for are used up.")
+
+
+@pytest.mark.parametrize("version", ["0.1", "0.2"])
+def test_an_audit_of_before_net_wins_has_a_page(version):
+    folder = Path(__file__).parent / f"audit_of_{version}"
+    summary = read_summary(folder)
+    page = audit_page(summary, read_examples(folder))
+    Reader(page)
+    assert summary.verdicts[0].sentence in page
+    for later in ('id="looks"', 'id="stability"', "Each list names", "over the first", "What the audit took"):
+        assert later not in page
+    if summary.ranking:
+        assert "from before net wins were counted" in page
+        assert ("1", "occlusion", "✓ believe", "24", "✓ shown p <0.0001") in Reader(page).rows()
+
+
 def test_what_is_missing_is_said(kept, page):
-    assert any(one.mean is None for one in kept[0].cells)
-    assert ("attention", "", "undefined") in Reader(page).rows()  # the row of a dot panel
-    assert "42 of 448 values undefined" in page
+    assert any(cell.mean is None for cell in kept[0].cells)
+    assert ("attention", "", "undefined", "0") in Reader(page).rows()  # the row of a dot panel
+    assert re.search(r"\d+ of \d+ values undefined, left out", page)
 
 
 def test_the_answer_comes_first(kept, page):
-    sentence = kept[0].verdicts[0].sentence
-    assert page.index(sentence) < page.index("<table")
-    assert "Rests on <strong>32 texts</strong>" in page
-    assert "Not enough to go on" not in page
+    first_screen = " ".join(re.sub("<[^>]+>", " ", page[page.index('id="answer"') : page.index("<nav")]).split())
+    for words in (
+        kept[0].verdicts[0].sentence,
+        "✓ Believe integrated_gradients",
+        "≈ As good (within 60:40) deeplift",
+        "? Open: not told from it occlusion kernel_shap",
+        "↓ Worse lime",
+        "✗ Do not use: no better than chance attention",
+        "96 texts, 11 methods, 3 metrics Votes: sufficiency, comprehensiveness, decision_flip.",
+        "Each list names a method wrongly in at most 5% of audits; as good means within 60:40.",
+        "first two in 4 of 4 settings integrated_gradients is among the first two of 4 contenders in 4 of 4 settings",
+        "integrated_gradients comes first by 4 of 7 subsets of the metrics.",
+        "right on 88% 95% interval 80% to 94%, on 96 texts. Always saying the most frequent class is right on 52%.",
+        "3 texts unmoved",
+        "89,968 passes at most Planned were 90,000, should nobody leave. The budget was 90,000.",
+        "The looks took 89,568, where letting nobody go takes 120,864. Stability took 400.",
+        "10 of 39 worlds Such a verdict was wrong in 10 of 39 worlds with a known truth",
+    ):
+        assert words in first_screen
+    assert page.index(kept[0].verdicts[0].sentence) < page.index("<table")
+    assert "No method is recommended" not in page
+
+
+def test_where_nothing_may_be_claimed_the_page_says_so():
     unsure = audit_page(*fake(enough=False, quick=True))
-    assert "Not enough to go on" in unsure
+    assert "No method is recommended" in unsure
     assert "A full run would add" in unsure
-    assert 'class="believe"' not in unsure
+    assert 'class="triage"' not in unsure
+    assert "no list" in unsure
+
+
+@pytest.mark.parametrize(("margin", "words"), [(0.2, "60:40"), (0.1, "55:45"), (0.25, "62.5:37.5")])
+def test_a_margin_as_odds(margin, words):
+    assert odds(margin) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(None, "undefined"), (0.2, "0.2"), (0.00114, "0.0011"), (0.000012, "1.2e−5"), (2.0**-60, "8.7e−19"), (0.0, "0")],
+)
+def test_a_p_that_is_held_against_a_level_keeps_two_digits(value, words):
+    assert small_p(value) == words
+
+
+@pytest.mark.parametrize(("value", "words"), [(None, "undefined"), (0.618, "+0.62"), (-0.001, "0.00"), (-1, "−1.00")])
+def test_net_wins_have_a_sign(value, words):
+    assert net(value) == words
 
 
 def test_likeness_to_people_stands_apart_and_is_said_to_be_missing(page):
@@ -244,7 +287,7 @@ def test_the_page_is_a_pure_function(kept):
 
 def test_orders_put_the_best_first_and_the_undefined_last(page):
     data = json.loads(Reader(page).data)
-    assert data["orders"][0] == list(range(14))  # the oracles are not ranked, so last
+    assert data["orders"][0] == [*range(12), 14, 15]  # chance and the oracles have no place, so last
     lower_is_better = data["orders"][1 + [name for name, *_ in METRICS].index("decision_flip")]
     assert lower_is_better.index(0) < lower_is_better.index(11)
     corr = data["orders"][1 + [name for name, *_ in METRICS].index("corr")]

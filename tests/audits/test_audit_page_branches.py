@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fake_audit import METRICS, Stored, fake
+from fake_audit import METRICS, Stored, before, fake
+from fake_course import CHANCE
 
 from veridical.audits.page import audit_page
 from veridical.audits.record import ShownTexts
-from veridical.page import render
+from veridical.page import plots, render
 
-TEMPLATES = ("audits/audit.html", "audits/audit_parts.html")
+TEMPLATES = ("audits/audit.html", "audits/audit_parts.html", "audits/audit_verdict.html")
 
 
 def lines(template: str) -> dict[int, str]:
@@ -68,7 +71,7 @@ def rendered(given: list[Stored]) -> dict[str, set[int]]:
 def cases() -> list[Stored]:
     """Small audits that have between them all that a page can show, and lack all that it can do without."""
     full, texts = fake(
-        ("lime:samples=9", "attention", "rollout", "random"),
+        ("lime:samples=9", "attention", "rollout", "gradient", "lime", "occlusion", *CHANCE),
         (*METRICS[:1], *METRICS[7:10], METRICS[14]),
         ("tweets",),
         truth=True,
@@ -76,21 +79,65 @@ def cases() -> list[Stored]:
     people = [replace(cell, corpus="tweets") for cell in full.cells if cell.metric == "auc"]
     known = (("truth", "truth", "higher", (0, 1)),)
     few, none = fake(("gradient", "lime"), (*METRICS[:1], *known), ("tweets",), quick=True, enough=False, examples=0)
+    tables = ("verdicts", "ranking", "cells", "diagnosticity", "agreement", "sparsity", "looks", "net_curves")
     return [
         (replace(full, cells=(*full.cells, *people)), texts),
+        partly((full, texts)),
+        before((full, texts)),
         (replace(few, settings=replace(few.settings, controls=("gaussian",)), corpora=few.corpora[::-1]), none),
         (replace(full, metrics=(), corpora=full.corpora[:1]), ShownTexts(())),  # a truth by metrics that nobody knows
-        (
-            replace(
-                few, **dict.fromkeys(("verdicts", "ranking", "cells", "diagnosticity", "agreement", "sparsity"), ())
-            ),
-            none,
-        ),
+        (replace(few, **dict.fromkeys(tables, ())), none),
+        before((replace(few, ranking=()), none)),
     ]
+
+
+def partly(given: Stored) -> Stored:
+    """The same with gaps: a method that is not compared, not counted or not asked, and nobody let go."""
+    summary, texts = given
+    first, second, *others = summary.ranking
+    second = replace(second, net_first=None, net_chance=None, passes=None)
+    elsewhere = [standing for standing in others if (standing.corpus, standing.method) != ("tweets", first.method)]
+    return (
+        replace(
+            summary,
+            corpora=tuple(replace(corpus, majority=None, unmoved=None) for corpus in summary.corpora),
+            ranking=(first, second, *elsewhere),
+            looks=tuple(replace(look, dropped=look.dropped[:1], shown=()) for look in summary.looks),
+            stability=summary.stability[1:],
+            spending=tuple(replace(row, budget=None, seconds_a_pass=None, without=()) for row in summary.spending),
+        ),
+        texts,
+    )
 
 
 def test_every_branch_is_rendered():
     ran = rendered(cases())
     for template in TEMPLATES:
         missed = {number: text for number, text in lines(template).items() if number not in ran[template]}
-        assert not missed, template
+        assert not missed, (template, missed)
+
+
+def test_names_beside_points_of_one_cost_do_not_overlap():
+    names = (
+        "attention_x_gradient",
+        "input_x_gradient",
+        "gradient_rollout",
+        "gradient",
+        "attnlrp",
+        "attcat",
+        "deeplift",
+    )
+    worth = (0.86, 0.88, 0.82, 0.72, 0.861, 0.821, 0.93)
+    points = [
+        plots.Point(m, name, 3.0 if m < 6 else 4.0, y, y - 0.1, min(1.0, y + 0.05), name)
+        for m, (name, y) in enumerate(zip(names, worth, strict=True))
+    ]
+    drawn = plots.scatter(points, "x", "y", {1: "1", 1000: "1000"}, {1: "1", -1: "−1"}, "said")
+    label = re.compile(r'<text class="name" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">(\w+)<')
+    boxes = []
+    for x, y, anchor, name in label.findall(drawn):
+        left = float(x) - (plots.LETTER * len(name) if anchor == "end" else 0)
+        boxes.append((left, float(y) - 10, left + plots.LETTER * len(name), float(y) + 2))
+    assert len(boxes) == len(names)
+    for a, b in combinations(boxes, 2):
+        assert not (a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3])

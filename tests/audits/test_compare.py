@@ -7,11 +7,10 @@ import io
 
 import numpy as np
 import pytest
-from audit_facts import a_corpus, a_method, a_metric, facts, settings
+from audit_facts import a_corpus, a_method, a_metric, a_standing, facts, settings
 from scipy import stats
 
 from veridical.audits.compare import compare, model_name, to_csv, to_latex, to_text
-from veridical.audits.ranking import Standing
 from veridical.audits.record import ModelFacts
 from veridical.core import store, stored
 from veridical.core.errors import InputError
@@ -36,7 +35,7 @@ def run(folder, model, *, shift=0.0, texts=30, seed=0, undefined=0, **changes):
         model=ModelFacts(model, "bert", ("negative", "positive"), "single"),
         settings=settings(seed=seed, **changes),
         methods=(a_method("integrated_gradients"), a_method("random")),
-        ranking=(Standing("home", "integrated_gradients", 1, 1.2, None, None, 1, True, True, 0.01, texts),),
+        ranking=(a_standing("integrated_gradients", net_chance=0.4, n=texts),),
     )
     stored.write(folder / "summary.json", summary)
     return folder
@@ -67,10 +66,10 @@ def test_one_run_has_intervals_over_its_texts(tmp_path):
     assert not [e for e in table.entries if e.metric == "agreement"]
     whole = only(table.entries, metric="macro_f1")
     assert (whole.method, whole.mean, whole.low, whole.values) == ("", 0.8, None, (0.8,))
-    assert only(table.entries, metric="mean rank").mean == 1.2
+    assert only(table.entries, metric="net wins over chance").mean == 0.4
     text = to_text(table)
     assert f"{entry.mean:.3f} [{entry.low:.3f}, {entry.high:.3f}], 2 undefined" in text
-    assert "home: mean rank (lower is better)" in text
+    assert "home: net wins over chance" in text
     assert "home: sufficiency\n" in text
 
 
@@ -134,7 +133,7 @@ def test_csv_holds_every_figure_and_test(tmp_path):
     entry = only(table.entries, model="b", metric="sufficiency", method="random")
     assert (float(row["mean"]), float(row["low"])) == (entry.mean, entry.low)
     assert row["better"] == "higher"
-    assert next(r for r in rows if r["metric"] == "mean rank")["better"] == "lower"
+    assert next(r for r in rows if r["metric"] == "net wins over chance")["better"] == "higher"
     assert float(row["difference_to_first"]) == pytest.approx(0.5, abs=0.1)
     assert float(row["effect_to_first"]) == 1.0
     first = next(r for r in rows if (r["model"], r["metric"], r["method"]) == ("a", "sufficiency", "random"))

@@ -196,12 +196,33 @@ def test_an_interrupt_says_that_work_is_kept(monkeypatch, tmp_path):
     assert "run the same command again" in result.stderr
 
 
-def test_a_bug_is_not_dressed_up_as_a_mistake(monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (ZeroDivisionError("division\nby zero"), "This broke on the way (ZeroDivisionError: division); the same"),
+        (OSError(28, "No space left on device", "x"), "This broke on the way (No space left on device: x); the same"),
+        (MemoryError(), "The memory was not enough"),
+        (RecursionError("too deep."), "(RecursionError: too deep); the same command with --debug shows where."),
+    ],
+)
+def test_a_bug_is_not_dressed_up_as_a_mistake(monkeypatch, tmp_path, problem, sentence):
     from veridical import status
 
-    monkeypatch.setattr(sys.modules[status.__module__], "status", lambda folder: 1 / 0)
-    result = CliRunner().invoke(cli.app, ["status", str(tmp_path)])
-    assert isinstance(result.exception, ZeroDivisionError)
+    def broken(folder):
+        raise problem
+
+    monkeypatch.setattr(sys.modules[status.__module__], "status", broken)
+    for words in (
+        ["status", str(tmp_path)],
+        ["--debug", "status", str(tmp_path)],
+        ["status", "--debug", str(tmp_path)],
+    ):
+        result = CliRunner().invoke(cli.app, words)
+        assert result.exit_code == 1
+        *before, last = result.stderr.strip().splitlines()
+        assert sentence in last
+        assert ("Traceback" in "\n".join(before)) == ("--debug" in words)
+        assert bool(before) == ("--debug" in words)
 
 
 # -- explain ------------------------------------------------------------------------------------------------

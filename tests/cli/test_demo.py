@@ -41,7 +41,7 @@ def test_the_command_prints_the_verdict_and_the_paths(tmp_path, monkeypatch):
     args = ["demo", "--data", SMALL, "--model", "bilstm", "--out", str(tmp_path)]
     result = CliRunner().invoke(cli.app, args)
     assert result.exit_code == 0, result.output
-    assert "3 texts do not carry a verdict" in " ".join(result.stdout.split())
+    assert "3 texts cannot carry one" in " ".join(result.stdout.split())
     last = result.stdout.strip().splitlines()[-2:]
     assert [line.split()[0] for line in last] == ["report", "model"]
     for line in last:

@@ -126,7 +126,7 @@ def test_python_calls_options_by_their_names_there():
         veridical.audit("m", "planted")  # type: ignore[call-arg]
     with pytest.raises(InputError, match=r"^limit is 0; it must be at least 1\.$"):
         veridical.audit("m", "planted", out="x", limit=0)
-    with pytest.raises(InputError, match=r"^controls is 'noise'; allowed: permutation, gaussian"):
+    with pytest.raises(InputError, match=r"^controls is 'noise'; allowed: orders, permutation, gaussian"):
         veridical.audit("m", "planted", out="x", controls=["noise"])  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"no setting 'train\.rate'"):
         veridical.train("planted", config={"rate": 1})

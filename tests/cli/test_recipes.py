@@ -25,6 +25,7 @@ HOLDS = {
     "regex": {*(f"table {i}" for i in range(1, 11)), "figure 3", "figure 4"},
     "explanation-regularisation": {*(f"table {i}" for i in range(1, 10)), *(f"figure {i}" for i in range(1, 15))},
     "recursive-roar": {*(f"table {i}" for i in range(1, 8)), *(f"figure {i}" for i in range(1, 10))},
+    "validation": {"E1 and E2"},
 }
 
 

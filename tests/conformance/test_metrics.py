@@ -32,6 +32,8 @@ SPECS = [
     "decision_flip:exact=true",
     "soft_sufficiency:mode=gaussian_sd:variance=2",
     "soft_comprehensiveness:scale=sigmoid",
+    "soft_sufficiency:scale=rank",
+    "soft_comprehensiveness:scale=rank",
 ]
 CLS, SEP, MASK, FIRST, WORDS, WIDTH = 1, 2, 3, 4, 60, 8
 WORTH = np.concatenate([np.zeros(FIRST), generator("worth").normal(size=WORDS)])
@@ -131,11 +133,11 @@ def test_values_are_within_bounds_and_mostly_defined(spec):
     assert np.mean(defined) > 0.8
 
 
-@pytest.mark.parametrize("name", FAITHFULNESS)
+@pytest.mark.parametrize("name", [*FAITHFULNESS, *(spec for spec in SPECS if spec.endswith("scale=rank"))])
 def test_the_oracle_beats_chance_and_chance_beats_the_oracle_turned_round(name):
     """Means over texts, the second explanation better than the first by more than two standard errors."""
     texts = bag_texts(48)
-    sign = 1 if metrics[name].better == "higher" else -1
+    sign = 1 if metrics.choose(name).entry.better == "higher" else -1
     worst, middle, best = (
         [sign * s.value if s.value is not None else np.nan for s in results(BAG, name, with_scores(BAG, texts, scores))]
         for scores in (lambda ex: -oracle(ex), chance, oracle)
@@ -172,6 +174,38 @@ def test_metrics_asked_together_answer_as_when_asked_alone():
     alone = [found for choice in asking for found in results(BAG, choice.label, several)]
     for (a, _), b in zip(together, alone, strict=True):
         close(a, b)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_metric_of_order_alone_sees_nothing_but_the_order(spec):
+    """Scores in thirds, many of them tied, against their ranks, with the ties kept and with ties to the earlier."""
+    several = with_scores(BAG, bag_texts(12), lambda ex: np.round(3 * chance(ex)) / 3)
+    plain = results(BAG, spec, several)
+    choice, same = metrics.choose(spec), True
+    for ranks in (tied_ranks, earlier_first):
+        ranked = [replace(ex, scores=ranks(ex).astype(np.float32)) for ex in several]
+        pairs = zip(plain, results(BAG, spec, ranked), strict=True)
+        same &= all(a.value == b.value and a.curve == b.curve for a, b in pairs)
+    assert same == choice.entry.of_order(choice.options)
+
+
+def tied_ranks(ex: Explained) -> np.ndarray:
+    free = np.array(ex.encoded.free)
+    return np.where(free, np.searchsorted(np.unique(ex.scores[free]), ex.scores), 0)
+
+
+def earlier_first(ex: Explained) -> np.ndarray:
+    free = np.flatnonzero(ex.encoded.free)
+    ranks = np.zeros(len(ex.encoded.ids))
+    ranks[free[np.argsort(-ex.scores[free], kind="stable")]] = np.arange(len(free), 0, -1)
+    return ranks
+
+
+def test_words_are_not_of_order_alone():
+    """A word of two middling tokens may stand above a word of one high token, or below it."""
+    for name in FAITHFULNESS:
+        choice = metrics.choose(f"{name}:level=word") if "level" in metrics.choose(name).options else None
+        assert choice is None or not choice.entry.of_order(choice.options)
 
 
 @pytest.mark.parametrize("name", FAITHFULNESS)

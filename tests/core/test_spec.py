@@ -89,6 +89,7 @@ def test_nobody_else_splits_specs():
     assert splitting <= {
         "core/spec.py",
         "core/values.py",  # `+`, by the type of an option
+        "core/device.py",  # cuda:1, as torch spells it
         "grid/job.py",  # module:function, which no user types
     }, "read it with core/spec.py: Spec.read, base_name, listed"
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veridical.core import store
-from veridical.core.errors import InputError
+from veridical.core.errors import BreakdownError, InputError
 
 
 @dataclass(frozen=True)
@@ -162,6 +163,68 @@ def test_what_a_killed_process_leaves_is_recognised(tmp_path: Path):
         assert subprocess.run([sys.executable, "-c", code, str(tmp_path / name)], check=False).returncode == -9
     assert len(names(tmp_path)) == 3
     store.clean(tmp_path)
+    assert names(tmp_path) == []
+
+
+WRITER = """
+import sys
+from veridical.core import store
+with store.replacing(sys.argv[1]) as temporary:
+    temporary.write_text("half")
+    print("writing", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.whole
+def test_what_another_process_still_writes_is_left_alone(tmp_path: Path):
+    command = [sys.executable, "-c", WRITER, str(tmp_path / "x.json")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "writing\n"
+        store.clean(tmp_path)
+        assert len(names(tmp_path)) == 1
+        writer.kill()
+    store.clean(tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_what_another_machine_writes_is_left_alone_until_nothing_moves(tmp_path: Path):
+    path = tmp_path / f"{store.TEMPORARY}0123abcd-89abcdef.1.2-x.json"
+    path.touch()
+    store.clean(tmp_path)
+    assert path.exists()
+    os.utime(path, (0, 0))
+    store.clean(tmp_path)
+    assert not path.exists()
+
+
+def test_what_this_process_writes_is_left_alone_while_it_does(tmp_path: Path):
+    with store.replacing(tmp_path / "x.json") as temporary:
+        temporary.write_text("{}")
+        store.clean(tmp_path)
+    assert names(tmp_path) == ["x.json"]
+
+
+def test_a_log_does_not_go_on_after_half_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = store.Log(tmp_path / "log.jsonl")
+
+    class Full:
+        def write(self, line: bytes) -> int:
+            return len(line) // 2
+
+    monkeypatch.setattr(log, "_file", Full())
+    with pytest.raises(BreakdownError, match=r"log\.jsonl cannot be written \(No space left on device\)"):
+        log.append({"step": 1})
+
+
+def test_a_sign_that_there_was_no_room_for_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fdopen", full)
+    with pytest.raises(BreakdownError, match="No space left on device"):
+        store.create(tmp_path / "sign", "text")
     assert names(tmp_path) == []
 
 

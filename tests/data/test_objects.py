@@ -296,7 +296,7 @@ def test_explain_reads_a_context_for_all_or_for_each(clf):
             np.testing.assert_array_equal(a.scores, b.scores)
     for context, sentence in (
         (["was it?"], "1 contexts for 2 texts"),
-        (3, "context is an int"),
+        (3, "context is 3; it must be a text, a list or None"),
         ([3, 4], "context is a list"),
     ):
         with pytest.raises(InputError, match=sentence):

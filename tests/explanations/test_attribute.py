@@ -10,6 +10,8 @@ import veridical
 from tiny import FAMILIES, TEXTS, tiny
 from veridical.attribution import methods
 from veridical.core.errors import InputError
+from veridical.model import memory
+from veridical.model.classifier import Classifier
 
 SAME = [  # not those seeded by text; the BiLSTM has no layers to take apart
     (family, m.name)
@@ -46,6 +48,27 @@ def test_special_tokens_are_kept():
     scores = veridical.attribute(model, batch["input_ids"], batch["attention_mask"], method="attention")
     assert torch.allclose(scores.sum(-1), torch.ones(len(TEXTS)), atol=1e-5)
     assert (scores[:, 0] > 0).all()
+
+
+@pytest.mark.parametrize("name", ["gradient", "attention", "smoothgrad", "occlusion", "random"])
+def test_a_batch_that_does_not_fit_into_memory_is_halved(name, monkeypatch):
+    model, tokenizer = tiny("bert")
+    batch = tokenizer(list(TEXTS), padding=True, return_tensors="pt", return_special_tokens_mask=True)
+    classes = torch.arange(len(TEXTS)) % 3
+    whole = veridical.attribute(model, **batch, method=name, target=classes)
+    forward, sizes, room = Classifier.forward, [], 2 * batch["input_ids"].shape[1]
+
+    def small(clf, given, **how):
+        sizes.append(given.ids.numel())
+        if sizes[-1] > room:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return forward(clf, given, **how)
+
+    monkeypatch.setattr(Classifier, "forward", small)
+    memory._rooms.clear()
+    halved = veridical.attribute(model, **batch, method=name, target=classes)
+    assert max(sizes, default=room + 1) > room  # `random` never asks the model
+    np.testing.assert_allclose(halved.numpy(), whole.numpy(), atol=2e-5 * max(1.0, float(whole.abs().max())))
 
 
 def test_targets():

@@ -52,7 +52,7 @@ def made(text: str, scores: list[float], *, context: str | None = None, signed: 
 def test_pieces_give_the_text_back_to_the_character(family, level):
     model, tokenizer = tiny(family)
     clf = veridical.load(model, tokenizer)
-    for explanation in veridical.explain(clf, TEXTS, "input_x_gradient"):
+    for explanation in veridical.explain(clf, TEXTS, "gradient"):
         found = pieces(explanation, level)
         assert "".join(piece.text for piece in found) == explanation.text
         assert max(abs(piece.weight) for piece in found) == pytest.approx(1)
@@ -173,4 +173,9 @@ def test_costs():
     assert cost_line(Cost(0.0123, 1, 1)) == "12 ms, 1 forward and 1 backward pass"
     assert cost_line(Cost(2.5, 51, 50)) == "2.5 s, 51 forward and 50 backward passes"
     assert cost_line(Cost(0.0, 0, 0)) == "0 ms, no passes"
+    assert cost_line(Cost(0.1, 301, 0), 0.083) == "100 ms, 301 forward passes, sampling error 8%"
+    assert cost_line(Cost(0.1, 9, 0), 0.0) == "100 ms, 9 forward passes, sampling error 0%"
     assert duration(123.4) == "123 s"
+    assert [duration(seconds) for seconds in (299, 300, 1000, 7200, 12345, 360_000)] == [
+        *("299 s", "5 min", "17 min", "2 h", "3.43 h", "100 h")
+    ]

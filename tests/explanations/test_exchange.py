@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import veridical
 from tiny import FAMILIES, PAIRS, TEXTS, tiny
+from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.records import Example
 from veridical.explanations.alignment import to_attributions
@@ -32,7 +33,7 @@ def same(one, other) -> None:
     for name in ("ids", "types", "spans", "words", "free", "cut", "start"):
         assert getattr(one.encoded, name) == getattr(other.encoded, name)
     assert one.example == other.example
-    for name in ("target", "method", "options", "cost"):
+    for name in ("target", "method", "options", "cost", "sampling_error"):
         assert getattr(one, name) == getattr(other, name)
     for name in ("scores", "probabilities"):
         assert getattr(one, name).dtype == getattr(other, name).dtype == np.float32
@@ -44,13 +45,29 @@ def same(one, other) -> None:
 def test_our_own_come_back_exactly(tmp_path, family, ending):
     clf = classifier(family, pair=True) if family == "bilstm" else classifier(family)
     texts = examples()[-3:] if family == "bilstm" else examples()
-    found = veridical.explain(clf, texts, ["input_x_gradient:aggregate=l2", "occlusion"])
+    found = veridical.explain(clf, texts, ["input_x_gradient:aggregate=l2", "occlusion", "lime:samples=20"])
     sent = [one for explanations in found.values() for one in explanations]
     path = write_explanations(tmp_path / f"scores{ending}", sent)
     back = to_attributions(clf, read_explanations(path))
     assert len(back) == len(sent)
     for one, other in zip(sent, back, strict=True):
         same(one, other)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_files_from_before_the_sampling_error_was_kept_are_read(tmp_path, ending):
+    clf = classifier()
+    sent = veridical.explain(clf, TEXTS[2], "lime:samples=20")
+    assert sent[0].sampling_error is not None
+    path = write_explanations(tmp_path / f"scores{ending}", sent)
+    if ending == ".parquet":
+        store.write_parquet(path, store.read_parquet(path).drop_columns(["sampling_error"]))
+    else:
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        store.write_jsonl(path, [{k: v for k, v in row.items() if k != "sampling_error"} for row in rows])
+    (back,) = to_attributions(clf, read_explanations(path))
+    assert back.sampling_error is None
+    np.testing.assert_array_equal(back.scores, sent[0].scores)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from veridical.grid.job import error, mark, place
 from veridical.grid.liveness import attempts, sign
 from veridical.grid.pool import GridError, Job, _mine, part_of, run
 from veridical.grid.status import grids
+from watching import files_in, until
 
 HERE = Path(__file__).parents[1]
 
@@ -47,19 +47,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return results(folder)
 
 
-def until(true: Callable[[], Any], seconds: float = 60) -> None:
-    """Wait for something that will come; the limit only keeps a failing test from hanging."""
-    for _ in range(int(seconds / 0.02)):
-        if true():
-            return
-        time.sleep(0.02)
-    raise AssertionError("it did not come")
-
-
 def is_gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it ended before the file was opened, or before it was read
         return True
 
 
@@ -169,9 +160,8 @@ def test_a_freed_worker_does_not_wait_for_what_is_told(tmp_path):
     cells = [Job(name, "toycells:note", {"folder": str(tmp_path), "name": name}) for name in ("a", "b")]
 
     def tick(key: str) -> None:
-        until = time.monotonic() + 60
-        while key == "a" and not calls(tmp_path, "b") and time.monotonic() < until:
-            time.sleep(0.05)
+        if key == "a":
+            until(lambda: bool(calls(tmp_path, "b")))
         begun.append(bool(calls(tmp_path, "b")))
 
     run(cells, tmp_path, workers=1, tick=tick)
@@ -205,7 +195,7 @@ def test_workers_killed_at_random_moments_change_nothing(tmp_path, undisturbed, 
 
     def kill() -> None:
         while len(killed) < 10 and not over.wait(chance.uniform(0.05, 0.4)):
-            beating = list((out / "cells").rglob("*.running-*"))
+            beating = files_in(out / "cells", "*.running-*")
             victims = [process for process in list(alive) if process.poll() is None]
             if beating and victims:
                 os.kill(chance.choice(victims).pid, signal.SIGKILL)
@@ -250,14 +240,16 @@ import signal, sys, toycells
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored by what is started in the background
 from pathlib import Path
 from veridical.grid.pool import run
-run(toycells.grid(Path(sys.argv[1]), pause=float(sys.argv[2])), sys.argv[1], workers=2)
+run(toycells.grid(Path(sys.argv[1]), gate=sys.argv[2]), sys.argv[1], workers=2)
 """
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="a process does not tell its children here")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_workers_do_not_outlive_their_parent_and_the_grid_goes_on(how, tmp_path, undisturbed):
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path), "0.3"], stderr=subprocess.PIPE, text=True)
-    until(lambda: len(list((tmp_path / "cells").rglob("*.running-1"))) == 2)
+    never = str(tmp_path / "gate")  # no cell can end before the parent does
+    parent = subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path), never], stderr=subprocess.PIPE, text=True)
+    until(lambda: len(files_in(tmp_path / "cells", "*.running-1")) == 2)
     children = [int(pid) for pid in Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()]
     assert len(children) == 2
     parent.send_signal(how)

@@ -15,9 +15,11 @@ import pytest
 
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.process import machine
 from veridical.grid import liveness
 from veridical.grid.job import Job, compute, error, mark, place
 from veridical.grid.liveness import Attempt, Turn, attempts, begin, is_alive, sign, wait, working
+from watching import until
 
 
 def started(thing: Path) -> Turn:
@@ -71,11 +73,7 @@ def test_it_is_alive_while_its_time_moves_on(tmp_path, monkeypatch):
     os.utime(path, (0, 0))
     assert not is_alive(tmp_path / "thing")
     with working(turn):
-        for _ in range(600):
-            if is_alive(tmp_path / "thing"):
-                break
-            time.sleep(0.05)
-        assert is_alive(tmp_path / "thing")
+        until(lambda: is_alive(tmp_path / "thing"))
         (attempt,) = attempts(tmp_path / "thing")
         assert attempt.begun == turn.begun
 
@@ -98,7 +96,7 @@ def test_after_kill_9_nobody_waits_on_that_machine_and_others_do(tmp_path):
     assert not attempt.alive
     change(sign(thing, 1), machine="another")
     assert is_alive(thing), "from another machine only its time tells"
-    change(sign(thing, 1), machine=liveness._machine())
+    change(sign(thing, 1), machine=machine())
     turn = started(thing)
     assert turn.attempt == 2
 

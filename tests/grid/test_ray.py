@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from veridical.core.errors import InputError
 from veridical.grid import liveness
 from veridical.grid.job import mark, place
 from veridical.grid.pool import GridError, Job, run
+from watching import until
 
 needs_ray = pytest.mark.skipif(
     importlib.util.find_spec("ray") is None, reason="Ray is not installed: pip install 'veridical[ray]'"
@@ -66,14 +66,6 @@ def processes(word: str) -> list[str]:
         if word in line:
             found.append(line)
     return found
-
-
-def until(true: Any, seconds: float = 60) -> None:
-    for _ in range(int(seconds / 0.05)):
-        if true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("it did not come")
 
 
 @needs_ray

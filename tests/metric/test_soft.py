@@ -140,6 +140,9 @@ def test_scales():
     constant = golden["expected"]["constant_scores_minmax"]
     assert scaled(np.array(constant["scores"]), "minmax").tolist() == constant["expected"]
     assert scaled(np.zeros(3), "abs_max").tolist() == [0.5] * 3
+    assert scaled(np.array([0.2, -7.0, 900.0, 0.3, 0.2]), "rank").tolist() == [0.5, 0.0, 1.0, 0.75, 0.25]
+    assert scaled(np.array([-3.0]), "rank").tolist() == [0.5]
+    assert scaled(np.empty(0), "rank").tolist() == []
     assert scaled(np.array([0.0, 0.3, 1.0]), "none").tolist() == [0.0, 0.3, 1.0]
     with pytest.raises(InputError, match=r"A score is -0\.5.*scale=minmax"):
         scaled(np.array([0.2, -0.5]), "none")

@@ -14,7 +14,7 @@ from tiny import FAMILIES, PAIRS, TEXTS, tiny
 from veridical.core.errors import InputError
 from veridical.core.records import Example, Variant
 from veridical.explanations.explain import attributions
-from veridical.model.ask import answer, ask, batches_of, halving, predict
+from veridical.model.ask import answer, ask, batches_of, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
 
@@ -174,7 +174,7 @@ def test_new_labels_make_a_new_head_from_the_seed(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("no/such-model-here", "No classifier could be loaded"),
+        ("no/such-model-here", "no model of that name could be had from the hub"),
         ("./no/such", "There is no folder"),
         ("bilstm", "train one first"),
         ("minilm:layer=3", "has no option 'layer'"),
@@ -276,18 +276,26 @@ def test_equal_questions_are_asked_once():
     assert clf.forwards == before + 1
 
 
-def test_out_of_memory_halves_the_batch():
-    done = []
+def test_a_question_of_an_earlier_turn_is_remembered():
+    clf = Classifier(*tiny("bert"))
+    e = clf.encode(EXAMPLES)[2]
+    cuts = [Variant(e.ids[:k], e.types[:k]) for k in range(2, len(e.ids))]
 
-    def run(rows):
-        if len(rows) > 3:
-            raise torch.cuda.OutOfMemoryError
-        done.extend(rows)
+    def asker(*turns):
+        answers = []
+        for turn in turns:
+            answers.append((yield turn))
+        return np.concatenate([a.logits for a in answers]), np.concatenate([a.probabilities for a in answers])
 
-    halving(run, list(range(10)))
-    assert done == list(range(10))
-    with pytest.raises(torch.cuda.OutOfMemoryError):
-        halving(lambda rows: (_ for _ in ()).throw(torch.cuda.OutOfMemoryError()), [1])
+    forwards, asked = clf.forwards, clf.asked
+    (there, asked_there), (back, asked_back) = ask(clf, [asker(cuts[:4], [], cuts), asker(cuts[::-1], cuts[:1])])
+    assert clf.forwards - forwards == len(cuts)
+    assert clf.asked - asked == sum(len(cut.ids) for cut in cuts)
+    assert asked_there == asked_back == len(cuts)
+    for values, again in zip(there, back, strict=True):  # the same answer, not one that is nearly the same
+        assert (values[:4] == values[4:8]).all()
+        assert (values[4:] == again[-2::-1]).all()
+        assert (values[0] == again[-1]).all()
 
 
 @pytest.mark.parametrize("family", FAMILIES)

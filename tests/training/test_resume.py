@@ -1,13 +1,12 @@
-"""A run that is killed at any moment and started again ends as an undisturbed one, to the last bit."""
+"""A run that is stopped at any write and started again ends as an undisturbed one, to the last bit.
+
+Real kills at random moments are in tests/test_kills.py.
+"""
 
 from __future__ import annotations
 
 import os
-import random
-import signal
-import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from veridical.training.config import TrainConfig
 from veridical.training.train import Run, train
 
 CONFIG = TrainConfig(epochs=3, batch=8, lr=2e-3, head_lr=2e-3, select="loss", patience=2)
-KILLS = 8
 
 
 # Plain cross-entropy; a term that differentiates a gradient, under a bound, so that there is a multiplier too; and all
@@ -103,22 +101,6 @@ def test_killed_before_any_write_takes_effect(kind: str, tmp_path: Path, monkeyp
     assert leftovers == fatal - 1
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("kind", MANY_KILLS)
-def test_killed_at_random_moments(kind: str, tmp_path: Path):
-    model = small_model(tmp_path / "model")
-    command = [sys.executable, __file__, model, str(tmp_path), kind]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    moments = [int(line) for line in done.stdout.split()]
-    assert len(moments) >= KILLS // 2
-    assert len(set(moments)) > 2  # at different points of the training
-    whole = result(tmp_path / "whole")
-    assert result(tmp_path / "killed") == whole
-    steps = [row for row in whole["log"] if "loss" in row]
-    assert (len({row.get("explanation.multiplier") for row in steps}) > 5) is (kind == "bounded")
-
-
 def test_a_failed_run_is_resumed_to_the_same_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     model = small_model(tmp_path / "model")
     monkeypatch.setitem(KINDS, "failing", {**KINDS["bounded"], "bound": "explanation=1e-9"})
@@ -181,47 +163,3 @@ def test_a_log_changed_by_hand_is_not_trusted(tmp_path: Path, monkeypatch: pytes
         run(model, tmp_path / "run")
     with pytest.raises(InputError, match=r"train\.epochs is 3 there and 5 now"):
         train(toy(), model, config=replace(CONFIG, epochs=5), seed=7, out=tmp_path / "run", progress=False)
-
-
-def rows(folder: Path) -> int:
-    log = folder / "train.jsonl"
-    return len(store.read_jsonl(log)) if log.exists() else 0
-
-
-def attempt(model: str, folder: Path, kind: str, until: int | None, after: float = 0.0) -> bool:
-    """Train in a process of its own, killed soon after its log has so many rows; whether it ended well."""
-    child = os.fork()
-    if child == 0:
-        try:
-            run(model, folder, kind)
-        finally:
-            os._exit(0 if (folder / "scores.json").exists() else 1)
-    if until is not None:
-        while rows(folder) < until and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            time.sleep(0.001)
-        time.sleep(after)
-        os.kill(child, signal.SIGKILL)
-    return os.waitpid(child, 0)[1] == 0
-
-
-def main(model: str, folder: Path, kind: str) -> None:
-    """One undisturbed run, then one that is killed again and again; prints the rows of its log at each kill.
-
-    It forks, so that importing torch is paid for once, and does nothing itself, so that forking is safe.
-    """
-    import torch
-
-    torch.set_num_threads(1)
-    if not attempt(model, folder / "whole", kind, None):
-        sys.exit("the undisturbed run failed")
-    moments = random.Random(0)
-    for until in sorted(moments.sample(range(rows(folder / "whole")), KILLS)):
-        if attempt(model, folder / "killed", kind, until, after=moments.uniform(0, 0.03)):
-            break
-        print(rows(folder / "killed"))
-    if not attempt(model, folder / "killed", kind, None):
-        sys.exit("the killed run failed when it was left alone")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3])

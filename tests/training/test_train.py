@@ -163,6 +163,17 @@ def test_early_stopping_does_not_wait_where_no_epoch_can_be_better(model: str, t
     assert early.scores == patient.scores
 
 
+def test_training_ends_with_the_first_epoch_that_is_good_enough(model: str, tmp_path: Path):
+    config = replace(FAST, epochs=40, lr=5e-3, head_lr=5e-3, select="accuracy")
+    whole = train(toy(), model, config=config, out=tmp_path / "all", progress=False)
+    reached = [row["dev"]["accuracy"] for row in log_of(whole.folder) if "dev" in row]
+    enough = sorted(set(reached))[-2]  # not the best: else patience would end there too
+    early = train(toy(), model, config=replace(config, enough=enough), out=tmp_path / "early", progress=False)
+    assert early.epochs == early.best_epoch == 1 + next(n for n, value in enumerate(reached) if value >= enough)
+    with pytest.raises(InputError, match="enough is of a dev score"):
+        replace(FAST, select="last", enough=0.9)
+
+
 def test_dropout_is_on_again_after_every_evaluation(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     modes = []
     step = loop.step

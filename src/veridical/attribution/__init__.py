@@ -3,7 +3,7 @@
 A *looker* is a function `(clf, batch, target, *, options) -> scores [B, T]`. It calls `target` first with the
 logits of the unaltered input. An *asker* is a generator `(ex, *, options)` that yields altered inputs, receives
 their answers and returns scores `[T]`. Either way scores are raw: what is said of special tokens is kept here
-and zeroed by `veridical.explain`; padding is 0.
+and zeroed by `veridical.explain`; padding is 0. A method that draws may return them as `Sampled`, with their error.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from veridical.core.errors import InputError
+from veridical.core.readable import shown
 from veridical.core.registry import Registry
 
 Need = Literal["attention", "gradient", "layers", "questions"]
@@ -33,7 +35,7 @@ class Method:
     complete: bool  # scores of all altered positions sum to the change of the logit
     of_target: bool  # depends on which class is explained
     version: int  # raised when its numbers change, so that stored scores are not mistaken for today's
-    passes: str  # sequences through the model per text, for the documentation
+    passes: str  # per text, for the documentation; `explanations/passes.py` counts them
 
     @property
     def asks(self) -> bool:
@@ -44,7 +46,27 @@ class Method:
         return (inspect.getdoc(self.run) or "").split("\n\n")[0].replace("\n", " ")
 
 
-methods: Registry[Method] = Registry("attribution method", "veridical.attribution")
+@dataclass(frozen=True)
+class Sampled:
+    """Scores and how far they might be off for want of draws, as a share of their spread (attribution/sampling.py)."""
+
+    scores: Any  # [B, T] of a looker, [T] of an asker
+    error: Any  # one for every text of a looker, one of an asker; None: not known
+
+
+def scores_of(returned: Any) -> Any:
+    """The scores in what a method returned."""
+    return returned.scores if isinstance(returned, Sampled) else returned
+
+
+def insist_on_scores(scores: Any, shape: tuple[int, ...], who: str) -> None:
+    """Refuse what a method of somebody's own may return in the place of one number per token."""
+    if tuple(getattr(scores, "shape", ())) != shape or "complex" in str(getattr(scores, "dtype", "")):
+        given = f"{type(scores).__name__} of shape {tuple(scores.shape)}" if hasattr(scores, "shape") else shown(scores)
+        raise InputError(f"{who} returned {given}; it must return a real number for every token, of shape {shape}.")
+
+
+methods: Registry[Method] = Registry("attribution method", "veridical.attribution", "method")
 
 
 def method(

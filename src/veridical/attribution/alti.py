@@ -34,7 +34,7 @@ _SHIFT = 1e-6  # what torch's pairwise_distance adds to every component of a dif
     signed=False,
     differentiable=True,
     of_target=False,
-    passes="1 forward and the parts",
+    passes="2 to 5 forward",
 )
 def alti(
     clf: Classifier,

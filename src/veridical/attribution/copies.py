@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from veridical.core.records import Batch
-from veridical.model.ask import TOKEN_BUDGET, batches_of
+from veridical.model.ask import batches_of
+from veridical.model.memory import tokens_under_way
 
 
-def in_copies(batch: Batch, count: int) -> Iterator[tuple[torch.Tensor, int, range]]:
-    """Rows of the batch, how many tokens the longest of them has, and which of their `count` copies go into one pass;
-    the copies of a row come in order."""
+def in_copies(batch: Batch, count: int, some: Sequence[int] | None = None) -> Iterator[tuple[torch.Tensor, int, range]]:
+    """Rows of the batch, or of some of its rows, how many tokens the longest of them has, and which of their `count`
+    copies go into one pass; the copies of a row come in order."""
     every = torch.arange(len(batch.ids), device=batch.ids.device)
-    lengths = [int(row.nonzero().max()) + 1 for row in batch.mask]
-    for group in batches_of(lengths, TOKEN_BUDGET // count):
+    every = every if some is None else every[list(some)]
+    lengths = [int(row.nonzero().max()) + 1 for row in batch.mask[every]]
+    tokens = tokens_under_way()
+    for group in batches_of(lengths, tokens // count):
         width = lengths[group[0]]
-        together = max(1, TOKEN_BUDGET // (len(group) * width))
+        together = max(1, tokens // (len(group) * width))
         for start in range(0, count, together):
             yield every[group], width, range(start, min(start + together, count))
 

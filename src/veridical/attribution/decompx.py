@@ -14,7 +14,9 @@ from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
 
 
-@method("decompx", needs=("attention", "layers"), signed=False, of_target=False, passes="1 forward and the parts")
+@method(
+    "decompx", needs=("attention", "layers"), signed=False, of_target=False, passes="1 forward, and 0.7 for every token"
+)
 def decompx(
     clf: Classifier,
     batch: Batch,

@@ -27,7 +27,7 @@ from veridical.model.target import Target
     signed=False,
     differentiable=True,
     of_target=False,
-    passes="1 forward and the parts",
+    passes="1 to 2 forward",
 )
 def globenc(
     clf: Classifier,

@@ -5,6 +5,7 @@ from typing import Literal
 import torch
 
 from veridical.attribution import method
+from veridical.core.device import has_float64
 from veridical.core.errors import InputError
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
@@ -37,10 +38,11 @@ def gradient(
     _, gradient = embedding_gradient(clf, batch, target)
     if over == "vocabulary":
         # |E g|^2 = g' (E'E) g: a D x D matrix instead of V numbers for every token.
-        table = clf.model.get_input_embeddings().weight.detach().double()
+        home = gradient.device if has_float64(gradient.device) else torch.device("cpu")
+        table = clf.model.get_input_embeddings().weight.detach().to(home).double()
         gram = table.T @ table
-        exact = gradient.double()
+        exact = gradient.to(home).double()
         squared = torch.einsum("btd,de,bte->bt", exact, gram, exact)
         some = squared > 0  # the root has no slope at 0, where padding is: a guide is differentiated again
-        return torch.where(some, torch.where(some, squared, 1.0).sqrt(), 0.0).to(gradient.dtype)
+        return torch.where(some, torch.where(some, squared, 1.0).sqrt(), 0.0).to(gradient)
     return gradient.mean(-1).abs() if aggregate == "mean" else gradient.norm(dim=-1)

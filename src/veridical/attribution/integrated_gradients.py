@@ -156,7 +156,7 @@ def _adaptive(
             weight = torch.as_tensor(place, dtype=torch.float32, device=rows.device).reshape(-1, 1, 1)
             values, logits = products(weight, index)
             for i, x, value, logit in zip(waiting, place, values, logits, strict=True):
-                paths[i].add(float(x), value.double().cpu().numpy(), float(logit))
+                paths[i].add(float(x), value.cpu().double().numpy(), float(logit))
         waiting = [i for i in waiting if len(paths[i].x) < steps and not paths[i].settled(tolerance)]
         places = [np.array([paths[i].worst() for i in waiting])]
     return torch.from_numpy(np.stack([path.scores() for path in paths])).float().to(rows.device)

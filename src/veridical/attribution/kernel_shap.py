@@ -6,8 +6,9 @@ from typing import Annotated
 
 import numpy as np
 
-from veridical.attribution import method
+from veridical.attribution import Sampled, method
 from veridical.attribution.occlusion import Of, explained_value, spread
+from veridical.attribution.sampling import BLOCKS, ENOUGH, Enough, fits_without, jackknife, looks, small
 from veridical.core.ranges import Seed, between
 from veridical.core.records import Explained
 from veridical.core.seed import generator
@@ -15,7 +16,7 @@ from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, units
 
 
-@method("kernel_shap", needs=("questions",), signed=True, complete=True, passes="up to 1,024 forward")
+@method("kernel_shap", needs=("questions",), signed=True, complete=True, version=2, passes="up to 1,024 forward")
 def kernel_shap(
     ex: Explained,
     *,
@@ -24,17 +25,33 @@ def kernel_shap(
     of: Of = "logit",
     level: Level = "token",
     seed: Seed = 0,
-) -> Asker[np.ndarray]:
+    error: Enough = ENOUGH,
+) -> Asker[Sampled]:
     """Shapley values of the tokens by weighted least squares (Lundberg and Lee 2017): exact when every subset
     fits into `samples`, else from subsets drawn in complementary pairs; the sum is exact either way.
+
+    It draws until the sampling error is `error` of the scores' spread, at most `samples`; with 0, all of them.
     """
     groups = units(ex, level)
     n = len(groups)
-    inner, weights = _subsets(n, samples, generator("kernel_shap", seed, ex.encoded.example.id, ex.encoded.ids))
-    present = np.vstack([np.ones((1, n), bool), np.zeros((1, n), bool), inner])
-    answers = yield [erase(ex, [p for g in np.flatnonzero(~row) for p in groups[g]], by) for row in present]
-    values = explained_value(answers, ex.target, of)
-    return spread(ex, groups, _shapley(inner, weights, values[2:] - values[1], values[0] - values[1]))
+    draw = generator("kernel_shap", seed, ex.encoded.example.id, ex.encoded.ids)
+    inner, weights = _subsets(n, samples, draw)
+    pairs, exact = len(inner) // 2, 2**n - 2 <= samples
+    gains, scores, off = np.zeros(len(inner)), np.zeros(n), 0.0 if exact else None
+    ends, start, empty, total = [np.ones(n, bool), np.zeros(n, bool)], 0, 0.0, 0.0
+    for count in [pairs] if exact else looks(pairs, error):
+        new = np.r_[start:count, pairs + start : pairs + count]
+        asked = [*ends, *inner[new]]
+        answers = yield [erase(ex, [p for g in np.flatnonzero(~row) for p in groups[g]], by) for row in asked]
+        values = explained_value(answers, ex.target, of)
+        if ends:
+            empty, total, values, ends = values[1], values[0] - values[1], values[2:], []
+        gains[new], start = values - empty, count
+        used = np.r_[0:count, pairs : pairs + count]
+        scores = _shapley(inner[used], weights[used], gains[used], total)
+        if not exact and small(off := _error(inner[used], gains[used], total, scores), error):
+            break
+    return Sampled(spread(ex, groups, scores), off)
 
 
 def _subsets(n: int, samples: int, draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -60,6 +77,18 @@ def _shapley(inner: np.ndarray, weights: np.ndarray, gains: np.ndarray, total: f
     if n == 1:
         return np.array([total])
     root = np.sqrt(weights)[:, None]
-    others = inner[:, :-1].astype(float) - inner[:, -1:]
-    first, *_ = np.linalg.lstsq(root * others, root[:, 0] * (gains - total * inner[:, -1]), rcond=None)
+    others, due = _without_the_last(inner, gains, total)
+    first, *_ = np.linalg.lstsq(root * others, root[:, 0] * due, rcond=None)
     return np.append(first, total - first.sum())
+
+
+def _without_the_last(inner: np.ndarray, gains: np.ndarray, total: float) -> tuple[np.ndarray, np.ndarray]:
+    """The regression without its constraint: the last token's value is what the others leave of `total`."""
+    return inner[:, :-1].astype(float) - inner[:, -1:], gains - total * inner[:, -1]
+
+
+def _error(inner: np.ndarray, gains: np.ndarray, total: float, scores: np.ndarray) -> float | None:
+    others, due = _without_the_last(inner, gains, total)
+    block = np.tile(np.arange(len(inner) // 2) % BLOCKS, 2)  # pairs stay together
+    first = fits_without(others, due, np.ones(len(inner)), block, np.zeros(others.shape[1]))
+    return jackknife(np.column_stack([first, total - first.sum(1)]), scores)

@@ -26,7 +26,7 @@ def spread(ex: Explained, groups: list[list[int]], values: np.ndarray) -> np.nda
     return scores
 
 
-@method("occlusion", needs=("questions",), signed=True, passes="1 forward per token")
+@method("occlusion", needs=("questions",), signed=True, passes="1 forward for every token")
 def occlusion(ex: Explained, *, by: Operator = "delete", of: Of = "logit", level: Level = "token") -> Asker[np.ndarray]:
     """How far the explained class falls when one token (or word) alone is erased."""
     groups = units(ex, level)

@@ -1,34 +1,55 @@
-"""The main job: explain test texts with every method, score every explanation with every metric, rank the methods
-with uncertainty, and write one page that says which explanation to believe.
+"""The main job: explain test texts with every method, score every explanation, let go of the methods that are shown to
+be behind, and write one page that says which explanation to believe.
 
     DIR/spec.json  stamp.json               what was asked of which model and data, and by which versions
     DIR/corpora/<name>/attributions, scores the parts (see evaluate.py): interrupted, the same call goes on
-    DIR/scores.parquet  summary.json        every score; every mean, interval, test and verdict
+    DIR/calibration.json                    how many passes the time that was given is good for
+    DIR/scores.parquet  summary.json        every score; every mean, interval, test, look and verdict
     DIR/tables/*.csv    report.html         the same for people
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from veridical.audits import selection
-from veridical.audits.corpora import Corpus, corpora_of, corpus_facts
-from veridical.audits.evaluate import Evaluation, columns, evaluate
+from veridical.audits import plan as planning
+from veridical.audits import selection, stability
+from veridical.audits.corpora import Corpus, corpora_of, corpus_facts, insist_on_split
+from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
-from veridical.audits.options import QUICK_TEXTS, TEXTS, AuditOptions
-from veridical.audits.oracles import oracles
-from veridical.audits.record import EXAMPLES, SUMMARY, AuditSummary, ModelFacts, Settings, ShownTexts
+from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
+from veridical.audits.options import AuditOptions
+from veridical.audits.parts import Desk, Spread, asking, prepare
+from veridical.audits.plan import ORDERS, Plan
+from veridical.audits.preparation import CALIBRATION, Planned, Work, prepared
+from veridical.audits.record import (
+    EXAMPLES,
+    SUMMARY,
+    AuditSummary,
+    ModelFacts,
+    Settings,
+    ShownTexts,
+    Spending,
+    StabilityRow,
+)
 from veridical.core import store, stored, tables
+from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
+from veridical.core.records import Cell, Dataset
+from veridical.data import load_data
+from veridical.grid.claim import claimed
+from veridical.grid.pool import check
 from veridical.model.classifier import Classifier
-from veridical.model.load import load
+from veridical.model.load import classifier_of
 
 RETRAINING = "roar.html"  # the section on a ROAR run that `veridical report --roar` has put beside an audit
 
@@ -53,43 +74,161 @@ class Audit:
 def audit(options: AuditOptions) -> Audit:
     """Audit a classifier's explanations on a split of `data`, and on the same split of every `ood` dataset.
 
-    A sample of texts has the split's label shares. Interrupted at any moment, the same call goes on from what the
-    folder `out` holds.
+    Texts come in an order in which any first n have the split's label shares. After 24, 48 and 96 of them the audit
+    looks at what it knows: methods that are shown to be behind are asked no more, and when nothing is open it stops.
+    Interrupted at any moment, the same call goes on from what the folder `out` holds.
     """
-    target, split, by, level, quick = options.target, options.split, options.by, options.level, options.quick
-    selection.insist_on_names(options.methods, options.metrics)
-    clf = options.model if isinstance(options.model, Classifier) else load(options.model)
-    texts = {"limit": options.limit or (QUICK_TEXTS if quick else TEXTS), "ood_limit": options.ood_limit}
-    corpora = corpora_of(clf, options.data, options.ood, split=split, seed=options.seed, **texts)
-    settings = Settings(target, split, by, level, tuple(dict.fromkeys(options.controls)), options.seed)
-    folder = claim(options.out, clf, corpora, store.plain(settings))
-    methods = options.methods or selection.default_methods(quick)
-    chosen, left_out = selection.supported(clf, corpora[0].examples[0], methods, target)
-    measures = selection.measures(options.metrics or selection.default_metrics(quick, corpora), by=by, level=level)
-    total = sum(len(c.examples) for c in corpora)
-    with Report(f"Auditing {store.slug(clf.name)}", total, progress=options.progress) as report:
-        for note in left_out:
-            report.say(note)
-        evaluations = {
-            corpus.name: _evaluate(clf, corpus, chosen, measures, settings, folder, report) for corpus in corpora
-        }
-    facts = _facts(clf, corpora, evaluations, measures, settings, folder, left_out=tuple(left_out), quick=quick)
-    return _written(folder, facts, evaluations, shown_texts(clf, corpora, evaluations))
+    planning.insist_on_design(options)
+    spread = _spread(options)
+    home, *others = (load_data(given) for given in (options.data, *options.ood))  # before the model, which takes longer
+    for data in (home, *others):
+        insist_on_split(data, options.split)
+    clf = classifier_of(options.model)
+    corpora = _corpora(clf, home, others, options)
+    settings = _settings(options, corpora)
+    measures = selection.measures(
+        options.metrics or selection.default_metrics(corpora), by=options.by, level=options.level
+    )
+    shared = spread is not None and spread.shard is not None
+    with claim(options.out, clf, corpora, store.plain(settings), shared=shared) as folder:
+        return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options)
 
 
-def claim(out: str | Path, clf: Classifier, corpora: Sequence[Corpus], settings: Mapping[str, Any]) -> Path:
-    """The folder, if it is new or holds the same work on the same model and texts."""
+def _audit(work: Work, options: AuditOptions) -> Audit:
+    """The audit in its folder, which is claimed."""
+    clf, corpora, settings = work.clf, work.corpora, work.settings
+    if work.spread is not None:
+        for corpus in corpora:
+            prepare(work.desk(corpus), str(options.model))
+    began = time.monotonic()
+    with Report(f"Auditing {store.slug(clf.name)}", _parts(corpora, settings), progress=options.progress) as report:
+        planned = prepared(work, options, report.say)
+        deadline = began + planning.seconds_of(options.time) if options.time else None
+        courses = _follow(work, planned, deadline, report)
+        evaluations = {corpus.name: _whole(work.desk(corpus), courses[corpus.name]) for corpus in corpora}
+        facts = _facts(work, planned, courses, evaluations)
+        return _written(work, facts, courses, evaluations, deadline, report.say)
+
+
+# -- before ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def claim(
+    out: str | Path,
+    clf: Classifier,
+    corpora: Sequence[Corpus],
+    settings: Mapping[str, Any],
+    *,
+    shared: bool = False,
+) -> Iterator[Path]:
+    """The folder, if it is new or holds the same work on the same model and texts, for this process alone unless
+    shards share it."""
     folder = Path(out)
     spec = {
         "model": {"name": clf.name, "hash": clf.fingerprint()},
         "corpora": {c.name: store.stable_hash(c.examples) for c in corpora},
         **settings,
     }
+    with _beside_others(folder, spec) if shared else claimed(folder, spec):
+        store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=settings["seed"]))
+        yield folder
+
+
+@contextmanager
+def _beside_others(folder: Path, spec: Mapping[str, Any]) -> Iterator[None]:
+    """The folder of a grid, whose processes know of each other by its marks."""
     store.claim(folder, spec)
-    store.clean(folder)
-    store.write_json(folder / "spec.json", spec)
-    store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=settings["seed"]))
-    return folder
+    if not (folder / "spec.json").exists():
+        store.write_json(folder / "spec.json", spec)
+    yield
+
+
+def _spread(options: AuditOptions) -> Spread | None:
+    """How parts are spread over processes; None: they are done here."""
+    check(options.engine, options.workers, options.shard, options.address)
+    if options.workers is None and options.shard is None and options.engine == "local":
+        return None
+    if not isinstance(options.model, (str, Path)):
+        raise InputError(
+            f"Workers load the model themselves, but it was given as {type(options.model).__name__}; save it and name "
+            "its folder, or leave workers, shard and engine out."
+        )
+    return Spread(options.workers, options.shard, options.engine, options.address)
+
+
+def _corpora(clf: Classifier, home: Dataset, others: Sequence[Dataset], options: AuditOptions) -> list[Corpus]:
+    most = options.fixed or options.limit or (planning.THOROUGH if options.thorough else planning.LOOKS)[-1]
+    how = {"split": options.split, "seed": options.seed, "limit": most, "ood_limit": options.ood_limit}
+    return corpora_of(clf, home, others, **how)
+
+
+def _settings(options: AuditOptions, corpora: Sequence[Corpus]) -> Settings:
+    rule = planning.rule_of(options, len(corpora[0].examples))
+    budget = planning.budget_of(options)
+    return Settings(
+        target=options.target,
+        split=options.split,
+        by=options.by,
+        level=options.level,
+        controls=tuple(dict.fromkeys(options.controls)),
+        seed=options.seed,
+        looks=rule.looks,
+        alpha=options.alpha,
+        margin=options.margin,
+        budget=options.time or ("" if budget is None else f"{budget} passes"),
+    )
+
+
+def _parts(corpora: Sequence[Corpus], settings: Settings) -> int:
+    return sum(min(len(corpus.examples), settings.looks[-1]) for corpus in corpora)
+
+
+# -- at work --------------------------------------------------------------------------------------------------
+
+
+def _follow(work: Work, planned: Planned, deadline: float | None, report: Report) -> dict[str, Course]:
+    """The corpora one after the other, each from look to look; what one does not spend the next may."""
+    courses: dict[str, Course] = {}
+    path = work.folder / CALIBRATION
+    # Looks after which time was over, when this was run before.
+    ended = stored.read_fields(path, "looks")["looks"] if deadline is not None else {}
+    spent = 0.0
+    for corpus in work.corpora:
+        desk = work.desk(corpus)
+        ask = asking(
+            desk,
+            [spec for spec in work.asking if spec in desk.measures],
+            lambda count, name=corpus.name: report.advance(name, steps=count),
+            spread=work.spread,
+            deadline=deadline,
+        )
+        plan = planning.left(planned.plans[corpus.name], spent)
+        course = follow(corpus, plan, work.metrics, ask, most=ended.get(corpus.name), say=report.say)
+        spent += course.planned
+        courses[corpus.name] = course
+        if course.ended == "time":
+            ended = {**ended, corpus.name: len(course.looks)}
+            store.write_json(path, {**store.read_json(path), "looks": ended})
+    return courses
+
+
+def _whole(desk: Desk, course: Course) -> Evaluation:
+    """All that was asked of a corpus, part by part, with the metrics that ask nothing."""
+    cells: list[Cell] = []
+    rows: dict[str, list[Any]] = {}
+    # In one order in every part, whoever entered it late: two methods are then the same pair everywhere.
+    order = (*course.plan.methods, *ORDERS)
+    for number in sorted({number for number, _ in course.asked.cells}):
+        methods = [name for name in order if (number, name) in course.asked.cells]
+        evaluation = desk.evaluate([number], methods, desk.measures)
+        cells += evaluation.cells
+        for name, attributions in evaluation.attributions.items():
+            rows.setdefault(name, []).extend(attributions)
+    return Evaluation(tuple(cells), {name: tuple(of_name) for name, of_name in rows.items()})
+
+
+# -- after ----------------------------------------------------------------------------------------------------
 
 
 def retraining_of(folder: Path) -> str:
@@ -98,77 +237,121 @@ def retraining_of(folder: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def _evaluate(
-    clf: Classifier,
-    corpus: Corpus,
-    methods: Sequence[str],
-    measures: Sequence[str],
-    settings: Settings,
-    folder: Path,
-    report: Report,
-) -> Evaluation:
-    return evaluate(
-        clf,
-        corpus.examples,
-        methods,
-        selection.measures_of(corpus, measures),
-        target=settings.target,
-        controls=settings.controls,
-        explanations=oracles(clf, corpus, settings.target),
-        corpus=corpus.name,
-        seed=settings.seed,
-        out=folder / "corpora" / store.slug(corpus.name),
-        tick=lambda count: report.advance(corpus.name, steps=count),
-    )
-
-
 def _facts(
-    clf: Classifier,
-    corpora: Sequence[Corpus],
-    evaluations: Mapping[str, Evaluation],
-    measures: Sequence[str],
-    settings: Settings,
-    folder: Path,
-    *,
-    left_out: tuple[str, ...],
-    quick: bool,
+    work: Work, planned: Planned, courses: Mapping[str, Course], evaluations: Mapping[str, Evaluation]
 ) -> AuditSummary:
     """What was audited: the summary before anything is made of the scores."""
-    stamp = store.read_json(folder / "stamp.json")
+    stamp = store.read_json(work.folder / "stamp.json")
+    home = work.corpora[0].name
     costs = {
         spec: [a.cost for evaluation in evaluations.values() for a in evaluation.attributions.get(spec, ())]
-        for spec in evaluations[corpora[0].name].attributions
+        for spec in evaluations[home].attributions
     }
+    passes = planned.plans[home].costs
+    clf = work.clf
     return AuditSummary(
-        title=f"{clf.name} on {corpora[0].name}",
+        title=f"{clf.name} on {home}",
         created=f"{datetime.fromisoformat(stamp['time']):%d %B %Y, %H:%M} UTC",
         veridical=stamp["veridical"],
         model=ModelFacts(clf.name, clf.family, tuple(clf.labels), clf.kind),
-        settings=settings,
+        settings=work.settings,
         stamp=stamp,
-        corpora=tuple(corpus_facts(clf, corpus) for corpus in corpora),
-        methods=tuple(selection.method_facts(spec, spent) for spec, spent in costs.items()),
-        metrics=tuple(map(selection.metric_facts, measures)),
-        left_out=left_out,
-        quick=quick,
-        quick_note=selection.QUICK_NOTE if quick else "",
+        corpora=tuple(corpus_facts(clf, corpus) for corpus in work.corpora),
+        methods=tuple(selection.method_facts(spec, spent, passes.get(spec)) for spec, spent in costs.items()),
+        metrics=tuple(work.metrics.values()),
+        left_out=(*planned.left_out, *_unreached(planned.plans[home])),
+        spending=tuple(_spending(planned, course) for course in courses.values()),
     )
 
 
-def _written(folder: Path, facts: AuditSummary, evaluations: Mapping[str, Evaluation], examples: ShownTexts) -> Audit:
+def _unreached(plan: Plan) -> list[str]:
+    if not plan.left_out:
+        return []
+    return [f"{', '.join(plan.left_out)}: left out, since the budget of {plan.budget:,} passes does not reach them."]
+
+
+def _spending(planned: Planned, course: Course) -> Spending:
+    plan = course.plan
+    texts = course.texts
+    return Spending(
+        corpus=course.corpus,
+        budget=plan.budget,
+        planned=plan.most,
+        spent=course.planned,
+        fixed=plan.of(dict.fromkeys(plan.methods, texts)) if texts else 0.0,
+        seconds_a_pass=planned.timed,
+        without=(*plan.left_out, *course.without),
+    )
+
+
+def _written(
+    work: Work,
+    facts: AuditSummary,
+    courses: Mapping[str, Course],
+    evaluations: Mapping[str, Evaluation],
+    deadline: float | None,
+    say: Callable[[str], None],
+) -> Audit:
     """The audit's summary, with every file that is made of it."""
     from veridical.audits.page import audit_page
     from veridical.audits.summary import summarise
 
-    cells = [cell for evaluation in evaluations.values() for cell in evaluation.cells]
-    store.write_parquet(folder / "scores.parquet", columns(cells))
-    summary = summarise(cells, facts)
+    folder = work.folder
+    cells = {name: evaluation.cells for name, evaluation in evaluations.items()}
+    store.write_parquet(
+        folder / "scores.parquet", columns([cell for of_corpus in cells.values() for cell in of_corpus])
+    )
+    summary = _with_stability(work, summarise(facts, courses, cells), courses, deadline, say)
+    examples: ShownTexts = shown_texts(work.clf, work.corpora, evaluations)
     stored.write(folder / SUMMARY, summary)
     stored.write(folder / EXAMPLES, examples)
     for name, rows in _tables(summary).items():
         store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(rows))
     store.write_text(folder / "report.html", audit_page(summary, examples, retraining_of(folder)))
     return Audit(folder, summary)
+
+
+def _with_stability(
+    work: Work,
+    summary: AuditSummary,
+    courses: Mapping[str, Course],
+    deadline: float | None,
+    say: Callable[[str], None],
+) -> AuditSummary:
+    """The summary with what other settings would say of the contenders at home, if budget and time allow to ask."""
+    home = work.corpora[0]
+    course, facts = courses[home.name], {metric.name: metric for metric in summary.metrics}
+    standings = [standing for standing in summary.ranking if standing.corpus == home.name]
+    names = stability.contenders(standings)
+    if len(names) < 2 or all(standing.list is None for standing in standings):
+        return summary
+    sheet = sheet_of(course, [name for name, metric in facts.items() if metric.votes])
+    rows = stability.by_subset(sheet, course, names, facts)
+    cost = course.plan.stability(len(names))
+    spent = sum(other.planned for other in courses.values())
+    budget, timed_out = course.plan.budget, any(other.ended == "time" for other in courses.values())
+    if not timed_out and (budget is None or spent + cost <= budget):
+        say(f"{home.name}: {len(names)} methods are asked about in other ways, {cost:,.0f} passes at most.")
+        if settings := _by_setting(work, course, names, deadline):
+            paid = summary.spending[0]
+            paid = replace(paid, spent=paid.spent + cost, stability=cost)
+            summary = replace(summary, spending=(paid, *summary.spending[1:]))
+            rows = [*settings, *rows]
+    return replace(summary, stability=tuple(rows))
+
+
+def _by_setting(work: Work, course: Course, names: Sequence[str], deadline: float | None) -> list[StabilityRow]:
+    """Nothing where time is over, also when it was in an earlier run of the same audit."""
+    desk, path = work.desk(work.corpora[0]), work.folder / CALIBRATION
+    if deadline is None:
+        return stability.by_setting(desk, course, names)
+    if not store.read_json(path).get("settings", True):
+        return []
+    try:
+        return stability.by_setting(desk, course, names, deadline)
+    except OutOfTimeError:
+        store.write_json(path, {**store.read_json(path), "settings": False})
+        return []
 
 
 def _tables(summary: AuditSummary) -> dict[str, tuple[Any, ...]]:

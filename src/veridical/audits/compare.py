@@ -8,6 +8,7 @@ models, or two seeds of one, explain the same texts is read from the explanation
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -18,12 +19,13 @@ import numpy as np
 
 from veridical.audits.compare_table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_latex, to_text
 from veridical.audits.likeness import Likeness, Readings, compared, likeness, stored
-from veridical.audits.ranking import CHANCE
+from veridical.audits.pairs import CHANCE
 from veridical.audits.record import SUMMARY, AuditSummary, CorpusFacts, read_summary
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.spec import base_name
 from veridical.core.statistics import between, estimates, holm, mean, number, signed_rank
+from veridical.core.stored import read_fields
 
 __all__ = [
     "Agreement",
@@ -40,7 +42,7 @@ __all__ = [
 ]
 
 Key = tuple[str, str, str]  # corpus, metric, method
-RANK = "mean rank"
+NET = "net wins over chance"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
     keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
     entries = _entries(models, keys, seed)
     agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
-    lower = {RANK} | {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
+    lower = {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
     notes = (*_notes(runs), *missing)
     return Table(tuple(models), entries, _tests(models, keys), agreements, frozenset(lower), notes)
 
@@ -81,21 +83,25 @@ def model_name(name: str) -> str:
 
 def _read(folder: Path) -> _Run:
     for name in (SUMMARY, "scores.parquet"):
-        if not (folder / name).is_file():
+        if not os.path.isfile(folder / name):
             raise InputError(f"{folder} has no {name}; name a folder that `veridical audit` wrote.")
     summary = read_summary(folder)
     pairs = {metric.name for metric in summary.metrics if metric.kind == "agreement"}
-    columns = store.read_parquet(folder / "scores.parquet").to_pydict()
     names = ("corpus", "metric", "method", "control", "example", "value")
+    columns = store.read_parquet(folder / "scores.parquet", names).to_pydict()
     values: dict[Key, dict[str, float]] = {}
     for corpus, metric, method, control, example, value in zip(*(columns[n] for n in names), strict=True):
         if not control and metric not in pairs:
             values.setdefault((corpus, metric, method), {})[example] = np.nan if value is None else value
     figures = {(c.name, name, ""): value for c in summary.corpora for name, value in _predicts(c).items()}
     whole = {key: value for key, value in figures.items() if value is not None}
-    whole |= {(standing.corpus, RANK, standing.method): standing.mean_rank for standing in summary.ranking}
+    whole |= {
+        (standing.corpus, NET, standing.method): standing.net_chance
+        for standing in summary.ranking
+        if standing.net_chance is not None
+    }
     spec = folder / "spec.json"
-    weights = store.read_json(spec)["model"]["hash"] if spec.is_file() else None
+    weights = read_fields(spec, "model.hash")["model"]["hash"] if spec.is_file() else None
     return _Run(folder, model_name(summary.model.name), summary, values, whole, weights)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,10 @@ from veridical.audits.record import CorpusFacts, Role
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset, Example, Given
+from veridical.core.statistics import proportion
 from veridical.data import load_data
 from veridical.data.labels import of_kind, relabel
-from veridical.data.split import normalised, sample
+from veridical.data.split import normalised, sample, spread
 from veridical.model.accuracy import score, targets
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
@@ -27,6 +29,11 @@ class Corpus:
     role: Role
     examples: tuple[Example, ...]
     dropped: int  # texts left out because they also stand in the training data
+
+
+def insist_on_split(data: Dataset, split: str) -> None:
+    if split not in data.splits:
+        raise InputError(f"{data.name!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
 
 
 def corpora_of(
@@ -65,12 +72,11 @@ def corpora_of(
 def _texts(
     clf: Classifier, data: Dataset, split: str, limit: int | None, seed: int, seen: set[str]
 ) -> tuple[Example, ...]:
-    if split not in data.splits:
-        raise InputError(f"{data.name!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
+    insist_on_split(data, split)
     fresh = [e for e in data.splits[split] if normalised(e.text) not in seen]
     if not fresh:
         raise InputError(f"Every text of {data.name!r} ({split}) also stands in the training data; use other data.")
-    chosen = sample(fresh, limit, seed) if limit is not None else fresh
+    chosen = spread(sample(fresh, limit, seed) if limit is not None else fresh, seed)
     return tuple(of_kind(relabel(chosen, data.labels, clf.labels), clf.kind == "multi"))
 
 
@@ -78,9 +84,15 @@ def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
     """What is true of a corpus, and how well the model predicts it."""
     encoded = clf.encode(corpus.examples)
     scores: dict[str, float | None] = {}
+    bounds: tuple[float | None, float | None] = (None, None)
+    majority = None
     if all(e.label is not None for e in corpus.examples):
         gold = targets(corpus.examples, clf.labels, clf.kind == "multi")
         scores = score(predict(clf, encoded), gold, clf.kind)
+        if clf.kind != "multi":
+            right = round((scores["accuracy"] or 0.0) * len(encoded))
+            bounds = proportion(right, len(encoded))
+            majority = max(Counter(e.label for e in corpus.examples).values()) / len(encoded)
     return CorpusFacts(
         name=corpus.name,
         role=corpus.role,
@@ -91,4 +103,7 @@ def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
         cut_tokens=sum(e.cut for e in encoded),
         accuracy=scores.get("accuracy"),
         macro_f1=scores.get("macro_f1"),
+        accuracy_low=bounds[0],
+        accuracy_high=bounds[1],
+        majority=majority,
     )

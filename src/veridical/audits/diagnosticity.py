@@ -102,11 +102,13 @@ def diagnosticity_rows(
 ) -> list[Diagnosticity]:
     """A row per metric and method, and one per metric over the pooled methods together (method "").
 
-    `outcome` is [methods, metrics, texts]; `curves` has for each metric [methods, texts, ratios]. A metric's value
+    `outcome` is [methods, metrics, texts]; `curves` has for each metric [methods, texts, ratios]. A method that was
+    held against several random explanations is named several times. A metric's value
     over several methods is per text the mean over them, then over texts: texts are what the interval resamples and
     what the test (signed rank against one half, Holm over the metrics) counts.
     """
-    blocks = [("", np.flatnonzero(np.asarray(pooled))), *((name, np.array([i])) for i, name in enumerate(methods))]
+    rows_of = {name: np.array([i for i, other in enumerate(methods) if other == name]) for name in methods}
+    blocks = [("", np.flatnonzero(np.asarray(pooled))), *rows_of.items()]
     rows: list[Diagnosticity] = []
     samples: list[np.ndarray] = []  # of each row, what its interval resamples
     for method, members in blocks:

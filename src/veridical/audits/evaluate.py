@@ -10,20 +10,24 @@ files of their own, and what is there is not done again:
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import combinations
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from veridical.attribution import Method, methods
-from veridical.audits.options import Control, EvaluateOptions
+from veridical.audits.options import PART, Draw, EvaluateOptions
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.options import Tick, takes
+from veridical.core.readable import shown
 from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Given, Score
 from veridical.core.registry import Choice
 from veridical.core.seed import generator
@@ -32,13 +36,12 @@ from veridical.explanations.alignment import to_attributions
 from veridical.explanations.exchange import read_explanations, write_explanations
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.explanations.explanation import Explanation
+from veridical.grid.liveness import alone
 from veridical.metric import Metric, metrics
 from veridical.model.ask import Asker, ask, predict
 from veridical.model.classifier import Classifier
-from veridical.model.load import load
+from veridical.model.load import classifier_of
 from veridical.model.target import Which, read_target
-
-PART = 16  # examples whose questions are held at once
 
 
 @dataclass(frozen=True)
@@ -69,23 +72,33 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
 
     `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
     """
-    clf = clf if isinstance(clf, Classifier) else load(clf)
+    clf = classifier_of(clf)
     texts = examples_of(examples, "evaluate", labels=clf.labels, multilabel=clf.kind == "multi")
+    if twice := [id for id, times in Counter(text.id for text in texts).items() if times > 1]:
+        raise InputError(f"Two examples have the id {twice[0]!r}, by which scores are kept; give every one its own.")
     job = _Job(
         clf=clf,
         methods=_methods(options.methods),
         metrics=_metrics(options.metrics),
         which=read_target(options.target, clf.labels),
         controls=tuple(options.controls),
+        orders=options.orders,
         corpus=options.corpus,
         seed=options.seed,
         folder=None if options.out is None else Path(options.out),
+        weights=options.weights,
+        part=options.part,
         budget=options.budget,
     )
     foreign = _by_method(options.explanations, texts)
     _check(job, foreign, bool(options.metrics))
-    _claim(job, texts)
-    return _evaluated(job, texts, foreign, options.tick)
+    numbers = range(math.ceil(len(texts) / options.part)) if options.parts is None else options.parts
+    if job.folder is None:
+        return _evaluated(job, texts, foreign, numbers, options.tick)
+    # Who does some parts alone shares the folder with those who do others.
+    with alone(job.folder) if options.parts is None else nullcontext():
+        _claim(job.folder, job, texts)
+        return _evaluated(job, texts, foreign, numbers, options.tick)
 
 
 @dataclass(frozen=True)
@@ -94,27 +107,34 @@ class _Job:
     methods: Sequence[Choice[Method]]
     metrics: Sequence[Choice[Metric]]
     which: Which
-    controls: tuple[Control, ...]
+    controls: tuple[Draw, ...]
+    orders: bool
     corpus: str
     seed: int
     folder: Path | None
-    budget: int
+    weights: str | None
+    part: int
+    budget: int | None
 
 
 def _evaluated(
-    job: _Job, texts: Sequence[Example], foreign: Mapping[str, Sequence[Attribution]], tick: Tick | None
+    job: _Job,
+    texts: Sequence[Example],
+    foreign: Mapping[str, Sequence[Attribution]],
+    numbers: Iterable[int],
+    tick: Tick | None,
 ) -> Evaluation:
     """Part by part, explained by our methods and scored with the explanations made elsewhere."""
     places = {choice.label: _place(choice) for choice in job.methods}
     places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
-    encoded = job.clf.encode(texts)
-    warn_of_cuts(job.clf, encoded)
+    of_part = {number: slice(number * job.part, (number + 1) * job.part) for number in numbers}
+    encoded = {number: job.clf.encode(texts[rows]) for number, rows in of_part.items()}
+    warn_of_cuts(job.clf, [text for part in encoded.values() for text in part])
     cells: list[Cell] = []
     by_method: dict[str, list[Attribution]] = {}
-    for number, start in enumerate(range(0, len(texts), PART)):
-        part = encoded[start : start + PART]
+    for number, part in encoded.items():
         ours = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
-        both = {**ours, **{name: rows[start : start + PART] for name, rows in foreign.items()}}
+        both = {**ours, **{name: rows[of_part[number]] for name, rows in foreign.items()}}
         cells += _cells(job, both, places, part, number)
         for name, rows in both.items():
             by_method.setdefault(name, []).extend(rows)
@@ -152,19 +172,20 @@ def _content(rows: Sequence[Attribution]) -> str:
     return store.stable_hash([[a.example.id, a.encoded.ids, a.target, a.scores.tolist()] for a in rows])
 
 
-def _claim(job: _Job, examples: Sequence[Example]) -> None:
+def _claim(folder: Path, job: _Job, examples: Sequence[Example]) -> None:
     """What is in a folder is of one model, of these texts, and so on; other methods and metrics add to it."""
-    if job.folder is None:
-        return
     spec = {
-        "model": job.clf.fingerprint(),
+        "model": job.weights or job.clf.fingerprint(),
         "texts": store.stable_hash(examples),
         "target": job.which,
         "controls": job.controls,
         "corpus": job.corpus,
         "seed": job.seed,
+        **({"orders": True} if job.orders else {}),
+        **({"part": job.part} if job.part != PART else {}),
     }
-    path = job.folder / "evaluation.json"
+    path = folder / "evaluation.json"
+    store.clean(folder)
     if path.exists():
         store.insist(path, spec)
     else:
@@ -274,19 +295,22 @@ def _work(
         plain = explained(job.clf, part[row], attribution.target, full.logits[row], full.probabilities[row])
         return replace(plain, scores=scores, seed=job.seed)
 
+    pairs = {pair_name(a, b): (a, b) for a, b in combinations(explanations, 2)}  # a name may hold anything
     results: dict[tuple[str, str], list[Cell]] = {key: [] for key in missing}
     askers: list[Asker[Score]] = []
     waiting: list[tuple[tuple[str, str], str, str]] = []  # key, example, control
     for key in missing:
         metric = chosen[key[0]]
         if "pair" in metric.entry.needs:
-            a, b = key[1].split(" ~ ")
             for row, e in enumerate(part):
-                pair = (seen(explanations[name][row], row, explanations[name][row].scores) for name in (a, b))
-                score = metric.entry.run(*pair, **metric.options)
+                held = (explanations[name][row] for name in pairs[key[1]])
+                pair = (seen(attribution, row, attribution.scores) for attribution in held)
+                score = _sound(metric.entry.run(*pair, **metric.options), key[0])
                 results[key].append(Cell(job.corpus, e.example.id, key[1], key[0], score))
             continue
-        controls = ("", *job.controls) if metric.entry.kind in ("faithfulness", "truth") else ("",)
+        by_orders = job.orders and metric.entry.of_order(metric.options)
+        held = metric.entry.kind in ("faithfulness", "truth") and not by_orders
+        controls = ("", *job.controls) if held else ("",)
         for control in controls:
             for row, attribution in enumerate(explanations[key[1]]):
                 if not _applies(metric.entry, attribution.example):
@@ -296,11 +320,19 @@ def _work(
                     askers.append(metric.entry.run(ex, **metric.options))
                     waiting.append((key, attribution.example.id, control))
                 else:
-                    score = metric.entry.run(ex, **metric.options)
+                    score = _sound(metric.entry.run(ex, **metric.options), key[0])
                     results[key].append(Cell(job.corpus, attribution.example.id, key[1], key[0], score, control))
     for (key, example, control), (score, _) in zip(waiting, ask(job.clf, askers, budget=job.budget), strict=True):
-        results[key].append(Cell(job.corpus, example, key[1], key[0], score, control))
+        results[key].append(Cell(job.corpus, example, key[1], key[0], _sound(score, key[0]), control))
     return results
+
+
+def _sound(score: Any, metric: str) -> Score:
+    """Refuse what a metric of somebody's own may return in the place of a score."""
+    value = score.value if isinstance(score, Score) else math.nan
+    if value is not None and not (isinstance(value, Real) and math.isfinite(value)):
+        raise InputError(f"{metric} returned {shown(score)}; it must be a Score of a finite number, or of None.")
+    return score
 
 
 def _applies(metric: Metric, example: Example) -> bool:

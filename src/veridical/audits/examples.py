@@ -21,13 +21,20 @@ def shown_texts(clf: Classifier, corpora: Sequence[Corpus], evaluations: Mapping
     """As many texts as keep the page light, the same share of every corpus."""
     home = corpora[0]
     tokens = sum(sum(e.free) for e in clf.encode(home.examples)) / len(home.examples)
-    each = max(4, min(200, int(BROWSER / (tokens * len(evaluations[home.name].attributions)))) // len(corpora))
+    methods = max(1, len(evaluations[home.name].attributions))
+    each = max(4, min(200, int(BROWSER / (tokens * methods))) // len(corpora))
     texts: list[ShownText] = []
     for corpus in corpora:
         evaluation = evaluations[corpus.name]
         taus = _agreement(evaluation)
-        for row, example in enumerate(corpus.examples[:each]):
-            rows = {method: attributions[row] for method, attributions in evaluation.attributions.items()}
+        by_id = {
+            method: {attribution.example.id: attribution for attribution in attributions}
+            for method, attributions in evaluation.attributions.items()
+        }
+        for example in corpus.examples[:each]:
+            rows = {method: explained[example.id] for method, explained in by_id.items() if example.id in explained}
+            if not rows:  # the audit ended before it came to this text
+                continue
             tau = mean(taus.get(example.id, ()))
             texts.append(_shown(clf, corpus.name, example, rows, None if tau is None else 1 - tau))
     return ShownTexts(tuple(texts))

@@ -132,9 +132,10 @@ def stored(folder: Path) -> dict[str, Readings]:
     # A method whose version was raised since has a folder for each; the one written last is what the scores are of.
     folders = [path for path in folder.glob("*") if (path / "part-0000.parquet").is_file()]
     for place in sorted(folders, key=lambda path: (path / "part-0000.parquet").stat().st_mtime_ns):
-        table = store.read_parts(place)
-        rows = table.select(["id", "text", "method", "target_name", "starts", "ends", "free", "scores"]).to_pylist()
-        readings[rows[0]["method"]] = by_key(_stored(row, place) for row in rows)
+        columns = ["id", "text", "method", "target_name", "starts", "ends", "free", "scores"]
+        rows = store.read_parts(place, columns).to_pylist()
+        if rows:
+            readings[rows[0]["method"]] = by_key(_stored(row, place) for row in rows)
     return readings
 
 

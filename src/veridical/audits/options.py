@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from veridical.core import options as opt
 from veridical.core.options import Count, Help, Hidden
 from veridical.core.place import A_FOLDER
-from veridical.core.records import Level, Operator
+from veridical.core.ranges import between
+from veridical.core.records import Attribution, Level, Operator
+from veridical.grid.options import Address, Engine, Shard
 
-Control = Literal["permutation", "gaussian"]  # the random explanation: the method's own scores shuffled, or noise
-TEXTS, QUICK_TEXTS = 200, 48  # per corpus
+# What a method is held against: random orders that all methods share, its own scores shuffled, or noise.
+Control = Literal["orders", "permutation", "gaussian"]
+Draw = Literal["permutation", "gaussian"]  # those that are drawn for every method anew
+PART = 16  # texts whose questions are held at once
+LOOKS = (24, 48, 96)  # texts after which an audit looks at what it knows, per corpus
+THOROUGH = (*LOOKS, 192)
+QUICK_PASSES = 6_000  # of the model, by which `quick` is bounded
 CONTROLS = (
-    "Random explanations that each method is held against: permutation (its own scores shuffled), gaussian, or both "
-    "with a comma."
+    "Random explanations that metrics are tried on, to see how far to trust them: orders (three random orders that all "
+    "methods share; for metrics that read more than the order the method's own scores shuffled), permutation (its own "
+    "scores shuffled), gaussian, or several with commas."
 )
 ERASED = (
     "How tokens are erased: delete, mask (the mask token), attention (not attended), zero_id_attended (id 0, as some "
@@ -31,14 +39,19 @@ class EvaluateOptions:
     metrics: opt.Metrics = ("sufficiency", "comprehensiveness", "decision_flip")
     _: KW_ONLY
     target: opt.Target = "predicted"
-    controls: Annotated[Sequence[Control], Hidden(CONTROLS)] = ()
-    explanations: Annotated[Sequence[Any], Hidden("Attributions made elsewhere (`to_attributions`).")] = ()
+    controls: Annotated[Sequence[Draw], Hidden("Random explanations scored in the place of each.")] = ()
+    orders: Annotated[bool, Hidden("Leave the controls out where a metric reads nothing but the order.")] = False
+    explanations: Annotated[Sequence[Attribution], Hidden("Attributions made elsewhere (`to_attributions`).")] = ()
     corpus: Annotated[str, Hidden("The texts' name, which scores carry.")] = ""
     seed: opt.Seed = 0
     out: Annotated[
         opt.Place | None, Help("Folder in which the work is stored part by part, and resumed."), A_FOLDER
     ] = None
-    budget: opt.Budget = opt.TOKEN_BUDGET
+    weights: Annotated[str | None, Hidden("The hash of the model's weights, where it is known.")] = None
+    part: Annotated[Count, Hidden("Texts whose questions are held at once.")] = PART
+    parts: Annotated[Sequence[int] | None, Hidden("Only these parts of the texts, from 0.")] = None
+    device: opt.Device = None
+    budget: opt.Budget = None
     tick: opt.Ticks = None
 
 
@@ -52,16 +65,28 @@ class AuditOptions:
     out: opt.Out
     ood: opt.Ood = ()
     split: opt.Split = "test"
-    limit: Annotated[
-        Count | None, Help("At most so many texts per corpus.", default=f"{TEXTS}, or {QUICK_TEXTS} if quick")
-    ] = None
+    limit: Annotated[Count | None, Help("At most so many texts per corpus.", default=f"{LOOKS[-1]}")] = None
     ood_limit: Annotated[Count | None, Hidden("The same of every other corpus.", default="as many")] = None
-    quick: Annotated[bool, Help("A first verdict from cheap methods and metrics.")] = False
-    methods: Annotated[opt.Names | None, Help(opt.METHODS, default="all that work on the model")] = None
-    metrics: Annotated[opt.Names | None, Help(opt.METRICS, default="all that apply to the data")] = None
+    quick: Annotated[bool, Help(f"A first verdict: --passes {QUICK_PASSES}.")] = False
+    thorough: Annotated[bool, Help(f"Up to {THOROUGH[-1]} texts, where fewer do not settle it.")] = False
+    fixed: Annotated[Count | None, Help("Every method on N texts, looked at once, instead of stopping early.")] = None
+    time: Annotated[str | None, Help("Keep to a time: 90s, 10m, 2h.", "TIME")] = None
+    passes: Annotated[Count | None, Help("Keep to so many passes of a whole text through the model.")] = None
+    alpha: Annotated[float, Help("How often a list may name a method wrongly."), between(0.0001, 0.5)] = 0.05
+    margin: Annotated[
+        float, Help("Net share of wins below which methods count as equal: 0.2 is 60 to 40."), between(0.01, 0.9)
+    ] = 0.2
+    methods: Annotated[opt.Names | None, Help(opt.METHODS, default="all that work on the model"), opt.A_METHOD] = None
+    metrics: Annotated[opt.Names | None, Help(opt.METRICS, default="see `veridical list metrics`"), opt.A_METRIC] = None
     target: opt.Target = "predicted"
     by: Annotated[Operator, Help(ERASED)] = "delete"
     level: Annotated[Level, Help("What is erased at a time: token or word.")] = "token"
-    controls: Annotated[Sequence[Control], Help(CONTROLS)] = ("permutation",)
+    controls: Annotated[Sequence[Control], Help(CONTROLS)] = ("orders",)
     seed: opt.Seed = 0
+    workers: Annotated[Count | None, Help("Parts at once, a thread each.", default="one process, all threads")] = None
+    shard: Shard = None
+    engine: Engine = "local"
+    address: Address = None
+    device: opt.Device = None
+    budget: opt.Budget = None
     progress: opt.Progress = None

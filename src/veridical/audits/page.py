@@ -9,13 +9,15 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
+from veridical.audits import page_looks, page_verdict
 from veridical.audits.page_examples import as_json, page_data
-from veridical.audits.page_view import View
-from veridical.audits.record import AuditSummary, ShownTexts
+from veridical.audits.page_parts import CorpusView
+from veridical.audits.page_view import View, grouped, here
+from veridical.audits.record import AuditSummary, CorpusFacts, ShownTexts
 from veridical.explanations.display import duration
 from veridical.page import plots
 from veridical.page.render import render
-from veridical.page.words import UNDEFINED, figure, interval, p_value, rank, rank_interval
+from veridical.page.words import UNDEFINED, figure, interval, net, net_interval, p_value, small_p
 
 
 def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = "") -> str:
@@ -27,19 +29,57 @@ def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = ""
         "audits/audit.html",
         s=summary,
         page=page,
-        corpora=[page.corpus(corpus) for corpus in page.corpora],
+        corpora=[_corpus(page, facts) for facts in page.corpora],
+        domains=page_verdict.domains(page),
+        cost=page_verdict.cost(page),
+        level=f"{100 * summary.settings.alpha:.3g}%",
+        level_kept=f"{100 * (1 - summary.settings.alpha):.4g}%",
+        odds=page_verdict.odds(summary.settings.margin),
         script=Markup(script),
         script_hash=digest,
         data=Markup(as_json(page_data(page, examples))),
         examples=len(examples.texts),
         num=_marked(figure),
-        rank=_marked(rank),
-        rank_span=_marked(rank_interval),
+        net=_marked(net),
+        net_span=_marked(net_interval),
         p=_marked(p_value),
+        small_p=_marked(small_p),
         span=_marked(interval),
         duration=duration,
         shape=plots.shape,
         retraining=Markup(retraining),
+    )
+
+
+def _corpus(page: View, facts: CorpusFacts) -> CorpusView:
+    """All there is to show of one corpus."""
+    summary, name, index = page.summary, facts.name, page.corpora.index(facts)
+    verdict = page.verdicts.get(name)
+    # Metric by metric only for the own domain: over four corpora these tests would outweigh all the rest.
+    comparisons = [row for row in here(summary.comparisons, name) if not index or not row.metric]
+    return CorpusView(
+        index=index,
+        facts=facts,
+        f1=page.f1(facts, index),
+        verdict=verdict,
+        lists=page_verdict.lists(page, verdict),
+        grounds=page_verdict.grounds(page, facts),
+        ranking=page_verdict.ranking(page, name),
+        looks=page_looks.looks(page, name),
+        runs=page_looks.runs(page, index),
+        stability=page_verdict.stability(page, name),
+        spending=page_verdict.spending(page, name),
+        panels=page.panels(name),
+        curves=tuple(view for metric in page.of_kind("faithfulness") if (view := page.curves(index, metric))),
+        trust=page.trust(name),
+        trust_by_method=grouped(here(summary.diagnosticity, name), lambda row: row.metric),
+        comparisons=grouped(comparisons, lambda row: row.metric),
+        cells=grouped(here(summary.cells, name), lambda row: row.metric),
+        tests=here(summary.metric_tests, name),
+        tests_by_method=() if index else here(summary.metric_tests_by_method, name),
+        agreement=page.agreement(name),
+        sparsity=page.sparsity(index),
+        undefined=page.undefined(name),
     )
 
 

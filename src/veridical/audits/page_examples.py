@@ -46,7 +46,7 @@ class PageData:
     signed: list[bool]
     corpora: list[str]
     labels: tuple[str, ...]
-    orders: list[list[int]]  # of the methods: by rank, then by every faithfulness metric
+    orders: list[list[int]]  # of the methods: by place, then by every faithfulness metric
     examples: list[PackedText]
 
 
@@ -54,13 +54,14 @@ def page_data(view: View, examples: ShownTexts) -> PageData:
     """What the script needs of an audit: names, orders and packed texts."""
     corpora = {corpus.name: k for k, corpus in enumerate(view.corpora)}
     labels = view.summary.model.labels
+    shown = {view.specs[m]: m for m in view.shown}
     return PageData(
-        methods=view.specs,
+        methods=["a random order" if m == view.chance else spec for m, spec in enumerate(view.specs)],
         signed=[method.signed for method in view.methods],
         corpora=list(corpora),
         labels=labels,
         orders=[view.order(view.home), *(view.order(view.home, metric) for metric in view.of_kind("faithfulness"))],
-        examples=[packed(text, view.index, corpora, labels) for text in examples.texts],
+        examples=[packed(text, shown, corpora, labels) for text in examples.texts],
     )
 
 
@@ -75,7 +76,7 @@ def packed(
     example: ShownText, methods: Mapping[str, int], corpora: Mapping[str, int], labels: Sequence[str]
 ) -> PackedText:
     """One text. Free tokens that share a character (the bytes of an emoji) are one unit with the sum of their scores;
-    what a token without characters scores goes to the next unit, or to the last."""
+    what a token without characters scores goes to the next unit, or to the last. Only `methods` are kept."""
     spans, unit_of = _units(example.tokens)
     return PackedText(
         corpus=corpora[example.corpus],
@@ -91,7 +92,8 @@ def packed(
         disagreement=None if example.disagreement is None else round(example.disagreement, 3),
         explanations=[
             (methods[name], shown.target, *_scaled(_summed(shown.scores, unit_of, len(spans))))
-            for name, shown in sorted(example.explanations.items(), key=lambda item: methods[item[0]])
+            for name in sorted(set(methods) & set(example.explanations), key=lambda name: methods[name])
+            for shown in [example.explanations[name]]
         ],
     )
 

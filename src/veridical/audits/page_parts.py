@@ -9,23 +9,124 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from veridical.audits.diagnosticity import Diagnosticity, MetricTest
-from veridical.audits.ranking import Comparison, Standing
-from veridical.audits.record import Concentration, CorpusFacts, MeanScore, MetricFacts, PairAgreement, TruthOrder
-from veridical.audits.verdict import Verdict
+from veridical.audits.pairs import Comparison
+from veridical.audits.record import (
+    Concentration,
+    CorpusFacts,
+    LookFacts,
+    MeanScore,
+    MetricFacts,
+    PairAgreement,
+    Spending,
+    Standing,
+    TruthOrder,
+    Verdict,
+)
+
+# -- the verdict ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tag:
+    """Which list a method is on."""
+
+    kind: str  # its class in the style sheet
+    sign: str
+    words: str
+
+
+@dataclass(frozen=True)
+class ListView:
+    """One of the five lists, with the methods on it."""
+
+    tag: Tag
+    methods: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Something that the verdict rests on."""
+
+    title: str
+    lead: str  # at a glance
+    sentences: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class RankRow:
     m: int
     standing: Standing
-    new_group: bool  # the first of its group, but for the first group
-    plot: Markup
+    tag: Tag
+    new_list: bool  # the first on its list, but for the first list
+    plot: Markup | None  # None: net wins were not counted
 
 
 @dataclass(frozen=True)
 class RankTable:
     rows: tuple[RankRow, ...]
     axis: Markup
+    counted: bool  # net wins were
+
+
+@dataclass(frozen=True)
+class LookView:
+    """One look: who was asked, who entered at it, and what came of it."""
+
+    facts: LookFacts
+    asked: tuple[str, ...]
+    entered: tuple[str, ...]  # after the first look
+    on: int  # methods that are left
+    then: str
+
+
+@dataclass(frozen=True)
+class RunPanel:
+    m: int
+    plot: Markup
+    net: float | None  # at the end
+    texts: int
+
+
+@dataclass(frozen=True)
+class RunPanels:
+    """Net wins over chance as texts came in, a panel per method."""
+
+    back: Markup
+    panels: tuple[RunPanel, ...]
+
+
+@dataclass(frozen=True)
+class PlacesRow:
+    """The places of the contenders under one setting, or by one subset of the metrics."""
+
+    name: str
+    places: tuple[int | None, ...]
+    texts: int
+
+
+@dataclass(frozen=True)
+class StabilityTable:
+    methods: tuple[int, ...]  # m of the contenders
+    settings: tuple[PlacesRow, ...]
+    subsets: tuple[PlacesRow, ...]
+
+
+@dataclass(frozen=True)
+class SpendingView:
+    spending: Spending
+    share: float  # spent, of what was planned
+
+
+@dataclass(frozen=True)
+class DomainRow:
+    """A method's standing on every corpus; None where it has none."""
+
+    m: int
+    standings: tuple[Standing | None, ...]
+    plot: Markup
+
+
+# -- metrics --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -45,8 +146,7 @@ class Panel:
     axis: Markup | None
     undefined: int
     asked: int  # values in all
-    weight: float | None  # in the ranking; None: it takes no part
-    reference: float | None  # where `random` lies, as a share of the width
+    reference: float | None  # where chance lies, as a share of the width
 
 
 @dataclass(frozen=True)
@@ -89,7 +189,7 @@ class MassPanels:
 class TrustRow:
     key: int
     controls: tuple[Diagnosticity, ...]  # against each control, all methods together
-    weight: float | None
+    votes: bool
     plot: Markup
 
 
@@ -115,6 +215,26 @@ class UndefinedCount:
 
 
 @dataclass(frozen=True)
+class TruthRow:
+    m: int | None  # None: no method of this audit
+    name: str
+    value: float
+    planted: bool  # one of the three whose order is known
+    plot: Markup
+
+
+@dataclass(frozen=True)
+class TruthPanel:
+    key: int | None  # None: no metric of this audit
+    order: TruthOrder
+    rows: tuple[TruthRow, ...]
+    axis: Markup
+
+
+# -- all of it ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
 class CorpusView:
     """All there is to show of one corpus."""
 
@@ -122,8 +242,13 @@ class CorpusView:
     facts: CorpusFacts
     f1: Markup | None  # plotted
     verdict: Verdict | None
-    weights: Mapping[str, float]  # by metric
+    lists: tuple[ListView, ...]
+    grounds: tuple[Ground, ...]
     ranking: RankTable
+    looks: tuple[LookView, ...]
+    runs: RunPanels | None
+    stability: StabilityTable | None
+    spending: SpendingView | None
     panels: Panels
     curves: tuple[CurvePanels, ...]
     trust: TrustTable
@@ -139,32 +264,6 @@ class CorpusView:
     @property
     def name(self) -> str:
         return self.facts.name
-
-
-@dataclass(frozen=True)
-class DomainRow:
-    """A method's standing on every corpus; None where it was not ranked."""
-
-    m: int
-    standings: tuple[Standing | None, ...]
-    plot: Markup
-
-
-@dataclass(frozen=True)
-class TruthRow:
-    m: int | None  # None: no method of this audit
-    name: str
-    value: float
-    planted: bool  # one of the three whose order is known
-    plot: Markup
-
-
-@dataclass(frozen=True)
-class TruthPanel:
-    key: int | None  # None: no metric of this audit
-    order: TruthOrder
-    rows: tuple[TruthRow, ...]
-    axis: Markup
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,24 @@
-"""The summary of an audit, indexed, and views of it for the template: layout, nothing computed."""
+"""The summary of an audit, indexed, and views of its metrics for the template: layout. Only the mean over the random
+orders is computed, which stand as one."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from statistics import fmean
 from typing import Protocol, TypeVar
 
 from markupsafe import Markup
 
 from veridical.audits.page_parts import (
     AgreementMaps,
-    CorpusView,
     CurvePanels,
-    DomainRow,
     MassPanel,
     MassPanels,
     Panel,
     PanelRow,
     Panels,
-    RankRow,
-    RankTable,
     Setting,
     TrustRow,
     TrustTable,
@@ -28,18 +26,18 @@ from veridical.audits.page_parts import (
     TruthRow,
     UndefinedCount,
 )
-from veridical.audits.ranking import CHANCE, RIVALS
-from veridical.audits.record import AuditSummary, CorpusFacts, MetricFacts, PairAgreement, TruthOrder
+from veridical.audits.pairs import CHANCE
+from veridical.audits.record import AuditSummary, CorpusFacts, MeanScore, MetricFacts, PairAgreement, TruthOrder
 from veridical.core import store
 from veridical.core.spec import base_name
-from veridical.explanations.display import duration
 from veridical.metric import Kind
 from veridical.page import plots
-from veridical.page.plots import Curve, Mark, Pair, Point, Scale
+from veridical.page.plots import Curve, Mark, Pair, Scale
 from veridical.page.words import figure, said, short_names
 
 SHARE = Scale(0, 1, 3, 97, (0, 0.5, 1))  # of a row that shows a share
 PLANTED = ("oracle", "random", "inverted oracle")  # their order is known
+CONTROLS = ("orders", "permutation", "gaussian")  # the first of those that there are leads
 
 
 class InCorpus(Protocol):
@@ -60,19 +58,36 @@ class View:
         self.summary = summary
         self.methods, self.metrics = summary.methods, summary.metrics
         self.specs = [method.name for method in summary.methods]
-        self.names = short_names(self.specs)
         self.index = {spec: m for m, spec in enumerate(self.specs)}
         self.metric_index = {metric.name: key for key, metric in enumerate(summary.metrics)}
-        self.control = next((spec for spec in self.specs if base_name(spec) == CHANCE), None)
+        self.rankings = {(standing.corpus, standing.method): standing for standing in summary.ranking}
+        self.verdicts = {verdict.corpus: verdict for verdict in summary.verdicts}
+        # The random orders stand as one, in the place of the first.
+        orders = self._orders()
+        self.chance = orders[0] if orders else None
+        self.unshown = frozenset(orders[1:])
+        self.shown = [m for m in range(len(self.specs)) if m not in self.unshown]
+        self.names, self.titles = short_names(self.specs), list(self.specs)
+        if len(orders) > 1:
+            self.names[orders[0]] = self.titles[orders[0]] = "random orders"
         # The model's own domain leads; the others follow as they were given.
         self.corpora = sorted(summary.corpora, key=lambda corpus: corpus.role != "in")
         self.home = self.corpora[0].name
         self.cells = {(cell.corpus, cell.metric, cell.method): cell for cell in summary.cells}
-        self.rankings = {(standing.corpus, standing.method): standing for standing in summary.ranking}
-        self.verdicts = {verdict.corpus: verdict for verdict in summary.verdicts}
-        controls = summary.settings.controls or ("permutation",)
-        self.shuffled = "permutation" in controls  # the control that ranks, where there are several
-        self.rival = RIVALS["permutation" if self.shuffled else controls[0]]
+        self._pool_chance([self.specs[m] for m in orders])
+
+    def _orders(self) -> list[int]:
+        """The methods that stand for chance. They have no place; before 0.3 there was one, which had."""
+        placed = {standing.method for standing in self.summary.ranking}
+        random = [m for m, spec in enumerate(self.specs) if base_name(spec) == CHANCE]
+        return [m for m in random if self.specs[m] not in placed] or random[:1]
+
+    def _pool_chance(self, orders: Sequence[str]) -> None:
+        """In the place of the first random order the mean over all of them."""
+        for corpus, metric, method in list(self.cells):
+            if orders and method == orders[0]:
+                keys = [(corpus, metric, order) for order in orders]
+                self.cells[keys[0]] = _pooled([self.cells[key] for key in keys if key in self.cells])
 
     def of_kind(self, kind: Kind) -> list[MetricFacts]:
         return [metric for metric in self.metrics if metric.kind == kind]
@@ -88,61 +103,20 @@ class View:
             mean = cell.mean if cell else None
             return mean is None, 0 if mean is None else -mean if metric.better == "higher" else mean
 
-        return sorted(range(len(self.specs)), key=key)
+        return sorted(self.shown, key=key)
 
     def settings(self) -> list[Setting]:
         """What was asked for, then where it was computed."""
         asked = store.plain(self.summary.settings)
         hidden = {*asked, "veridical", "time"}
         stamp = {name: value for name, value in self.summary.stamp.items() if name not in hidden}
+        given = {name: value for name, value in {**asked, **stamp}.items() if value not in ("", [])}
         return [
             Setting(name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-            for name, value in {**asked, **stamp}.items()
+            for name, value in given.items()
         ]
 
-    def corpus(self, facts: CorpusFacts) -> CorpusView:
-        """All there is to show of one corpus."""
-        summary, name, index = self.summary, facts.name, self.corpora.index(facts)
-        verdict = self.verdicts.get(name)
-        # Metric by metric only for the own domain: over four corpora these tests would outweigh all the rest.
-        comparisons = [c for c in _here(summary.comparisons, name) if not index or not c.metric]
-        return CorpusView(
-            index=index,
-            facts=facts,
-            f1=self.f1(facts, index),
-            verdict=verdict,
-            weights=verdict.weights if verdict else {},
-            ranking=self.ranking(name),
-            panels=self.panels(name),
-            curves=tuple(view for metric in self.of_kind("faithfulness") if (view := self.curves(index, metric))),
-            trust=self.trust(name),
-            trust_by_method=_grouped(_here(summary.diagnosticity, name), lambda row: row.metric),
-            comparisons=_grouped(comparisons, lambda row: row.metric),
-            cells=_grouped(_here(summary.cells, name), lambda row: row.metric),
-            tests=_here(summary.metric_tests, name),
-            tests_by_method=() if index else _here(summary.metric_tests_by_method, name),
-            agreement=self.agreement(name),
-            sparsity=self.sparsity(index),
-            undefined=self.undefined(name),
-        )
-
-    # -- ranking and metrics
-
-    def rank_scale(self) -> Scale:
-        count = max([2, *Counter(standing.corpus for standing in self.summary.ranking).values()])
-        return Scale(1, count, 3, 97, (1, count) if count < 5 else (1, round((1 + count) / 2), count))
-
-    def ranking(self, corpus: str) -> RankTable:
-        scale, rows = self.rank_scale(), []
-        keys = [(corpus, self.specs[m]) for m in self.order(corpus)]
-        standings = [self.rankings[key] for key in keys if key in self.rankings]
-        for k, standing in enumerate(standings):
-            hollow = standing.method == self.control
-            mark = Mark(standing.mean_rank, standing.low, standing.high, hollow=hollow)
-            new_group = k > 0 and standings[k - 1].group != standing.group
-            plot = plots.row([mark], scale, f"mean rank {said(mark.value, mark.low, mark.high)}")
-            rows.append(RankRow(self.index[standing.method], standing, new_group, plot))
-        return RankTable(tuple(rows), plots.axis(scale))
+    # -- metrics
 
     def panels(self, corpus: str) -> Panels:
         def of_kind(kind: Kind) -> tuple[Panel, ...]:
@@ -163,10 +137,10 @@ class View:
             return None
         ends = [end for cell in cells.values() for end in (cell.mean, cell.low, cell.high)]
         scale = plots.linear(ends, 3, 97, metric.bounds)
-        floor = cells.get(self.index.get(self.control or "", -1))
+        floor = cells.get(-1 if self.chance is None else self.chance)
         rows = []
         for m, cell in cells.items():
-            mark = Mark(cell.mean, cell.low, cell.high, hollow=self.specs[m] == self.control)
+            mark = Mark(cell.mean, cell.low, cell.high, hollow=m == self.chance)
             rows.append(PanelRow(m, cell, plots.row([mark], scale, said(mark.value, mark.low, mark.high))))
         undefined = sum(cell.undefined for cell in cells.values())
         return Panel(
@@ -176,24 +150,18 @@ class View:
             axis=plots.axis(scale) if any(end is not None for end in ends) else None,
             undefined=undefined,
             asked=undefined + sum(cell.n for cell in cells.values()),
-            weight=self.weight(corpus, metric),
             reference=None if floor is None or floor.mean is None else scale(floor.mean) / 100,
         )
 
-    def weight(self, corpus: str, metric: MetricFacts) -> float | None:
-        """What a metric counted for in the ranking."""
-        verdict = self.verdicts.get(corpus)
-        return verdict.weights.get(metric.name) if verdict else None
-
     def ranked(self) -> list[int]:
-        """Methods that took part in the ranking of the own domain, best first; oracles do not."""
+        """Methods with a place in the own domain, best first; neither random orders nor oracles have one."""
         order = self.order(self.home)
         return [m for m in order if (self.home, self.specs[m]) in self.rankings] or order
 
     def undefined(self, corpus: str) -> tuple[UndefinedCount, ...]:
         counts = []
         for key, metric in enumerate(self.metrics):
-            cells = [c for spec in self.specs if (c := self.cells.get((corpus, metric.name, spec)))]
+            cells = [cell for cell in here(self.summary.cells, corpus) if cell.metric == metric.name]
             missing = sum(cell.undefined for cell in cells)
             if missing:
                 counts.append(UndefinedCount(key, missing, missing + sum(cell.n for cell in cells)))
@@ -214,7 +182,7 @@ class View:
         back, drawn = plots.small_multiples(
             [Curve(cell.curve, cell.curve_low, cell.curve_high) for _, cell in cells],
             metric.ratios,
-            [_curve_said(self.specs[m], metric.name, metric.ratios, cell.curve) for m, cell in cells],
+            [_curve_said(self.titles[m], metric.name, metric.ratios, cell.curve) for m, cell in cells],
             f"curves-{index}-{key}",
             metric.bounds,
         )
@@ -223,7 +191,10 @@ class View:
 
     def sparsity(self, index: int) -> MassPanels | None:
         corpus = self.corpora[index].name
-        by_method = {self.index[row.method]: row for row in _here(self.summary.sparsity, corpus)}
+        by_method = {self.index[row.method]: row for row in here(self.summary.sparsity, corpus)}
+        if self.chance in by_method:
+            of_orders = [by_method[m].mass for m in (self.chance, *self.unshown) if m in by_method]
+            by_method[self.chance] = replace(by_method[self.chance], mass=_averages(of_orders))
         rows = [(m, by_method[m]) for m in self.order(corpus) if m in by_method]
         if not rows:
             return None
@@ -231,7 +202,7 @@ class View:
         back, drawn = plots.small_multiples(
             [Curve(row.mass) for _, row in rows],
             shares,
-            [_curve_said(self.specs[m], "share of the total score", shares, row.mass) for m, row in rows],
+            [_curve_said(self.titles[m], "share of the total score", shares, row.mass) for m, row in rows],
             f"sparsity-{index}",
             (0, 1),
             diagonal=True,
@@ -239,12 +210,12 @@ class View:
         panels = tuple(MassPanel(m, row, plot) for (m, row), plot in zip(rows, drawn, strict=True))
         return MassPanels(back, shares, panels)
 
-    # -- how far to trust, agreement, domains, cost, truth
+    # -- how far to trust, agreement, truth
 
     def trust(self, corpus: str) -> TrustTable:
         """Diagnosticity of every metric over all methods, the controls one under the other."""
-        pooled = [row for row in _here(self.summary.diagnosticity, corpus) if not row.method]
-        controls = sorted({row.control for row in pooled}, key=lambda name: (name != "permutation", name))
+        pooled = [row for row in here(self.summary.diagnosticity, corpus) if not row.method]
+        controls = sorted({row.control for row in pooled}, key=CONTROLS.index)
         rows = []
         for key, metric in enumerate(self.metrics):
             of_metric = [row for row in pooled if row.metric == metric.name]
@@ -253,41 +224,27 @@ class View:
                 marks = [Mark(d.value, d.low, d.high, hollow=controls.index(d.control) > 0) for d in of_metric]
                 words = "; ".join(f"{d.control} {said(d.value, d.low, d.high)}" for d in of_metric)
                 plot = plots.row(marks, SHARE, words)
-                rows.append(TrustRow(key, tuple(of_metric), self.weight(corpus, metric), plot))
+                rows.append(TrustRow(key, tuple(of_metric), metric.votes, plot))
         rows.sort(key=lambda row: -row.controls[0].value)
         return TrustTable(tuple(rows), tuple(controls), plots.axis(SHARE, ("0", "0.5 chance", "1")))
 
     def agreement(self, corpus: str) -> AgreementMaps | None:
-        pairs = tuple(pair for pair in _here(self.summary.agreement, corpus) if pair.a != pair.b)
+        pairs = tuple(pair for pair in here(self.summary.agreement, corpus) if pair.a != pair.b)
         if not pairs:
             return None
         order = self.order(corpus)
+        names = [CHANCE if m == self.chance else name for m, name in enumerate(self.names)]  # the first order alone
 
         def drawn(value: Callable[[PairAgreement], float | None], title: str) -> Markup:
             cells = []
             for pair in pairs:
                 a, b = self.index[pair.a], self.index[pair.b]
                 words = f"tau {figure(pair.tau)}, overlap {figure(pair.jaccard)}"
-                cells.append(Pair(a, b, value(pair), f"{self.names[a]}, {self.names[b]}: {words}"))
-            return plots.heat_map(self.names, order, cells, f"{title} between methods on {corpus}; table below")
+                cells.append(Pair(a, b, value(pair), f"{names[a]}, {names[b]}: {words}"))
+            return plots.heat_map(names, order, cells, f"{title} between methods on {corpus}; table below")
 
         tau, jaccard = drawn(lambda pair: pair.tau, "Kendall tau"), drawn(lambda pair: pair.jaccard, "Overlap")
         return AgreementMaps(pairs, tau, jaccard)
-
-    def domains(self) -> list[DomainRow]:
-        """Mean rank of every method on every corpus, a mark for each."""
-        rows = []
-        for m in self.ranked():
-            standings = tuple(self.rankings.get((corpus.name, self.specs[m])) for corpus in self.corpora)
-            marks = [
-                Mark(standing.mean_rank, standing.low, standing.high, shape=k) if standing else Mark(None)
-                for k, standing in enumerate(standings)
-            ]
-            words = "; ".join(
-                f"{corpus.name} {figure(mark.value)}" for corpus, mark in zip(self.corpora, marks, strict=True)
-            )
-            rows.append(DomainRow(m, standings, plots.row(marks, self.rank_scale(), f"mean rank: {words}")))
-        return rows
 
     def f1(self, facts: CorpusFacts, index: int) -> Markup | None:
         if facts.macro_f1 is None:
@@ -296,27 +253,6 @@ class View:
 
     def f1_axis(self) -> Markup:
         return plots.axis(SHARE)
-
-    def cost(self) -> Markup | None:
-        points = []
-        for m, method in enumerate(self.methods):
-            standing = self.rankings.get((self.home, method.name))
-            if standing is not None:
-                seconds = max(method.seconds, 1e-6)  # a logarithmic axis has no zero
-                words = f"{method.name}: {duration(seconds)} per text, mean rank {figure(standing.mean_rank)}"
-                place = (seconds, standing.mean_rank, standing.low, standing.high)
-                points.append(Point(m, self.names[m], *place, words))
-        if len(points) < 2:
-            return None
-        scale = plots.logarithmic([point.x for point in points], 0, 1)
-        return plots.scatter(
-            points,
-            len(points),
-            "time per text, logarithmic →",
-            "↑ better: mean rank",
-            {value: f"{value * 1e6:g} µs" if value < 1e-3 else duration(value) for value in scale.ticks},
-            "Time per text against mean rank; the numbers are in the table beside",
-        )
 
     def truth(self) -> list[TruthPanel]:
         return [self.truth_panel(order) for order in self.summary.truth]
@@ -327,8 +263,32 @@ class View:
         rows = tuple(
             TruthRow(self.index.get(name), name, value, name in PLANTED, plots.row([Mark(value)], scale, figure(value)))
             for name, value in zip(order.order, order.values, strict=True)
+            if self.index.get(name, -1) not in self.unshown
         )
         return TruthPanel(key, order, rows, plots.axis(scale))
+
+
+def _pooled(cells: Sequence[MeanScore]) -> MeanScore:
+    """One metric of several methods as that of one: the mean of their means, which has no interval."""
+    if len(cells) == 1:
+        return cells[0]
+    return replace(
+        cells[0],
+        n=max(cell.n for cell in cells),
+        undefined=max(cell.undefined for cell in cells),
+        mean=_averages([[cell.mean] for cell in cells])[0],
+        low=None,
+        high=None,
+        curve=_averages([cell.curve for cell in cells]),
+        curve_low=(),
+        curve_high=(),
+    )
+
+
+def _averages(rows: Sequence[Sequence[float | None]]) -> tuple[float | None, ...]:
+    """The mean of every column, of what is defined."""
+    columns = ([value for value in column if value is not None] for column in zip(*rows, strict=True))
+    return tuple(fmean(known) if known else None for known in columns)
 
 
 def _curve_said(method: str, what: str, shares: Iterable[float], values: Iterable[float | None]) -> str:
@@ -338,11 +298,11 @@ def _curve_said(method: str, what: str, shares: Iterable[float], values: Iterabl
     return f"{method}, {what}: {points}"
 
 
-def _here(rows: Sequence[CorpusRow], corpus: str) -> tuple[CorpusRow, ...]:
+def here(rows: Sequence[CorpusRow], corpus: str) -> tuple[CorpusRow, ...]:
     return tuple(row for row in rows if row.corpus == corpus)
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
+def grouped(rows: Iterable[Row], key: Callable[[Row], str]) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
+from veridical.audits.conclusion import List
 from veridical.audits.diagnosticity import Diagnosticity, MetricTest
 from veridical.audits.options import Control
-from veridical.audits.ranking import Comparison, Standing
-from veridical.audits.verdict import Verdict
+from veridical.audits.pairs import Comparison
+from veridical.audits.record_older import summary_of_schema_1, summary_of_schema_2
+from veridical.audits.sequential import Drop, Shown
 from veridical.core import store, stored
+from veridical.core.errors import InputError
 from veridical.core.records import Span
 from veridical.metric import Direction
 from veridical.metric import Kind as MetricKind
@@ -23,6 +26,9 @@ from veridical.model.classifier import Kind as ModelKind
 from veridical.model.erase import Level, Operator
 
 Role = Literal["in", "ood"]  # the data the model is for; out of its domain
+# Why an audit stopped asking: it goes on; no later look could tell more; more texts would not settle it; there are no
+# more texts; it was not to spend more passes; or time.
+Ending = Literal["", "settled", "futile", "last", "budget", "time"]
 
 SUMMARY, EXAMPLES = "summary.json", "examples.json"
 
@@ -40,6 +46,10 @@ class Settings:
     level: Level
     controls: tuple[Control, ...]
     seed: int
+    looks: tuple[int, ...] = ()  # texts; none: the audit is from before audits looked more than once
+    alpha: float = 0.05
+    margin: float = 0.2
+    budget: str = ""  # as it was asked for: passes, or a time
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,11 @@ class CorpusFacts:
     cut_tokens: int
     accuracy: float | None  # None: not every text has a label
     macro_f1: float | None
+    accuracy_low: float | None = None  # 95%, exact
+    accuracy_high: float | None = None
+    majority: float | None = None  # share of the most frequent class: what knowing nothing gets right
+    unmoved: int | None = None  # texts on which no erasure that was tried tells two methods apart
+    documents: int | None = None  # that the texts come from, where the data says so
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,7 @@ class MethodFacts:
     seconds: float
     forward: float
     backward: float
+    passes: float | None = None  # planned, a text; None: the audit is from before they were counted
 
 
 @dataclass(frozen=True)
@@ -91,9 +107,115 @@ class MetricFacts:
     summary: str
     repeats: tuple[str, ...] = ()  # methods that ask the model the same: it cannot judge them
     ratios: tuple[float, ...] = ()  # at which its curve has values
+    votes: bool = False  # it has a say in the verdict
+    order: bool = False  # it reads nothing but the order of the scores
 
 
 # -- what was found -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LookFacts:
+    """One look at what was known after so many texts: who was let go, and who was shown to be better than chance."""
+
+    corpus: str
+    number: int  # from 1
+    texts: int
+    alive: tuple[str, ...]  # methods after it
+    dropped: tuple[Drop, ...]
+    shown: tuple[Shown, ...]
+    ended: Ending
+    passes: float  # planned until then
+    asked: tuple[str, ...] = ()  # methods that had explained texts by then; none: all that were left before it
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a method stands on the texts of a corpus. Net wins: the share of texts on which it does better minus the
+    share on which it does worse, over the metrics; 0.2 is 60 to 40."""
+
+    corpus: str
+    method: str
+    place: int
+    list: List | None  # None: there is no verdict
+    clearly: bool  # behind by more than the margin
+    net_first: float | None  # over the first method; None for the first itself
+    net_first_low: float | None
+    net_first_high: float | None
+    net_chance: float | None  # over random orders
+    net_chance_low: float | None
+    net_chance_high: float | None
+    n: int  # texts that the method explained
+    passes: float | None  # to explain one
+    left: int | None  # texts after which it was let go
+    by: str  # the method that it was let go for
+    p_behind: float | None
+    level: float | None  # of the test that let it go
+    better_than_chance: bool
+    p_chance: float | None
+    p_as_good: float | None = None  # that it loses to the first by the margin or more
+    p_clearly: float | None = None  # that it is behind by no more than the margin
+    p_no_better: float | None = None  # that it beats chance by the margin or more
+    level_chance: float | None = None
+    level_pairs: float | None = None  # of p_as_good and p_clearly
+    level_no_better: float | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of the methods on the texts of a corpus. Every method is on one list at most; the claims of
+    each list hold together at the audit's level."""
+
+    corpus: str
+    believe: tuple[str, ...]
+    as_good: tuple[str, ...]  # shown to be within the margin of the first
+    open: tuple[str, ...]  # not told from the first
+    behind: tuple[str, ...]  # shown to be worse than the first or another
+    chance: tuple[str, ...]  # shown to be no better than chance
+    texts: int
+    enough: bool  # the texts carry a belief
+    sentence: str
+    notes: tuple[str, ...]
+    panel: tuple[str, ...]  # metrics with a vote
+
+
+@dataclass(frozen=True)
+class NetCurve:
+    """Net wins of a method over chance as the texts came in, each with its 95% interval."""
+
+    corpus: str
+    method: str
+    texts: tuple[int, ...]
+    net: tuple[float | None, ...]
+    low: tuple[float | None, ...]
+    high: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class StabilityRow:
+    """The place of a contender under another way of asking, or by some of the metrics alone."""
+
+    corpus: str
+    method: str
+    kind: Literal["setting", "subset"]
+    name: str  # delete, mask, attention, word; or the metrics
+    place: int
+    of: int  # contenders
+    texts: int
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What an audit was planned to cost and what it took, in passes of a text of mean length."""
+
+    corpus: str
+    budget: int | None
+    planned: float  # should nobody leave, within the budget
+    spent: float  # planned, for what was asked
+    fixed: float  # the same methods on the last look's texts, had nobody left
+    seconds_a_pass: float | None
+    without: tuple[str, ...]  # methods that the budget left out
+    stability: float = 0.0  # of what was spent, for asking about the contenders in other ways
 
 
 @dataclass(frozen=True)
@@ -156,7 +278,7 @@ class TruthOrder:
 class AuditSummary(stored.OnceMapping):
     """Everything an audit found. The tables that come from scores are empty until `summarise` fills them."""
 
-    SCHEMA: ClassVar[int] = 2
+    SCHEMA: ClassVar[int] = 3
 
     title: str
     created: str
@@ -180,6 +302,10 @@ class AuditSummary(stored.OnceMapping):
     agreement: tuple[PairAgreement, ...] = ()
     sparsity: tuple[Concentration, ...] = ()
     truth: tuple[TruthOrder, ...] = ()  # empty where no truth is known
+    looks: tuple[LookFacts, ...] = ()
+    net_curves: tuple[NetCurve, ...] = ()
+    stability: tuple[StabilityRow, ...] = ()
+    spending: tuple[Spending, ...] = ()
 
 
 # -- the texts that are shown -------------------------------------------------------------------------------
@@ -225,7 +351,18 @@ class ShownTexts:
 
 def read_summary(folder: Path) -> AuditSummary:
     """The summary of a finished audit, also one from before 0.2."""
-    return stored.read(folder / SUMMARY, AuditSummary, older={1: _summary_of_schema_1})
+    path = folder / SUMMARY
+    summary = stored.read(path, AuditSummary, older={1: summary_of_schema_1, 2: summary_of_schema_2})
+    methods, corpora = {method.name for method in summary.methods}, {corpus.name for corpus in summary.corpora}
+    for standing in summary.ranking:
+        if standing.method not in methods or standing.corpus not in corpora:
+            raise InputError(
+                f"{path} is not what Veridical wrote (it ranks {standing.method} on {standing.corpus} and does not "
+                "say what these are); run the audit again, which reuses what was computed."
+            )
+    if not corpora:
+        raise InputError(f"{path} is not what Veridical wrote (no corpus was audited); run the audit again.")
+    return summary
 
 
 def read_examples(folder: Path) -> ShownTexts:
@@ -234,15 +371,3 @@ def read_examples(folder: Path) -> ShownTexts:
     value = store.read_json(path)
     texts = {"texts": value, stored.KEY: ShownTexts.SCHEMA} if isinstance(value, list) else value
     return stored.from_plain(texts, ShownTexts, where=str(path))
-
-
-def _summary_of_schema_1(summary: dict[str, Any]) -> dict[str, Any]:
-    """Before 0.2: no truth was null, tests over all methods named no method; at first texts were not hashed, and what
-    soft metrics divide by was not kept."""
-    return {
-        **summary,
-        "corpora": [{"hash": None, **corpus} for corpus in summary.get("corpora", ())],
-        "cells": [{"small": None, **cell} for cell in summary.get("cells", ())],
-        "metric_tests": [{"method": "", **test} for test in summary.get("metric_tests", ())],
-        "truth": summary.get("truth") or [],
-    }

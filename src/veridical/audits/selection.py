@@ -7,51 +7,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from veridical.attribution import Method
 from veridical.attribution import methods as all_methods
 from veridical.audits.corpora import Corpus
 from veridical.audits.oracles import is_planted
+from veridical.audits.plan import all_draws, asking_passes, line, pieces
 from veridical.audits.record import MethodFacts, MetricFacts
 from veridical.core.errors import Caution, InputError
-from veridical.core.records import Cost, Example
-from veridical.core.registry import options_of
+from veridical.core.records import Cost, Encoded
+from veridical.core.registry import Choice, options_of
 from veridical.core.spec import Spec, base_name, listed
-from veridical.explanations.explain import attributions
+from veridical.explanations.passes import passes_of
 from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
 from veridical.model.erase import Level, Operator
 
-QUICK_NOTE = "A quick audit: cheap methods and metrics only. A full run has every one that veridical list names."
-QUICK_METHODS = (
-    "attention",
-    "rollout",
-    "attention_x_gradient",
-    "gradient",
-    "input_x_gradient",
-    "frozen_gradient",
-    "random",
-)
-QUICK_METRICS = ("sufficiency", "comprehensiveness", "decision_flip")
+PANEL = (
+    "sufficiency",
+    "comprehensiveness",
+    "decision_flip",
+)  # metrics of faithfulness that vote unless others are named
+VOTELESS = ("monotonicity", "corr", "loo_tau")  # shown where they are asked for; docs/benchmarks.md says why
 
 
-def insist_on_names(methods: str | Sequence[str] | None, metrics: str | Sequence[str] | None) -> None:
-    """Refuse a misspelt method, metric or option before a model or data is loaded."""
-    all_methods.choose_all(methods or ())
-    all_metrics.choose_all(metrics or ())
+def default_methods() -> list[str]:
+    """Every method."""
+    return [method.name for method in all_methods]
 
 
-def default_methods(quick: bool) -> list[str]:
-    """Every method, or the cheap ones."""
-    return list(QUICK_METHODS) if quick else [method.name for method in all_methods]
-
-
-def default_metrics(quick: bool, corpora: Sequence[Corpus]) -> list[str]:
-    """Every metric that applies to some of the texts, or the cheap ones."""
-    if quick:
-        return list(QUICK_METRICS)
+def default_metrics(corpora: Sequence[Corpus]) -> list[str]:
+    """The panel, and every metric that applies to some of the texts and asks the model nothing."""
     rationales = any(e.rationale for c in corpora for e in c.examples)
     planted = any(map(is_planted, corpora))
     absent = ({"rationale"} if not rationales else set()) | ({"planted"} if not planted else set())
-    return [metric.name for metric in all_metrics if not absent & metric.needs]
+    free = [metric.name for metric in all_metrics if not metric.asks and not absent & metric.needs]
+    return [*PANEL, *free]
 
 
 def measures(specs: str | Sequence[str], *, by: Operator, level: Level) -> list[str]:
@@ -66,23 +56,28 @@ def measures(specs: str | Sequence[str], *, by: Operator, level: Level) -> list[
     return list(dict.fromkeys(labels))
 
 
+def asks(spec: str) -> bool:
+    """Whether a metric asks the model something."""
+    return all_metrics.choose(spec).entry.asks
+
+
 def measures_of(corpus: Corpus, specs: Sequence[str]) -> list[str]:
     """Those that apply to a corpus: truth is known of planted data only."""
     return [spec for spec in specs if is_planted(corpus) or "planted" not in all_metrics.choose(spec).entry.needs]
 
 
-def supported(
-    clf: Classifier, example: Example, specs: str | Sequence[str], target: str | int
-) -> tuple[list[str], list[str]]:
-    """The methods that work on this model, tried on one text, and why the others do not."""
-    works, cautions = [], []
+def tried(clf: Classifier, text: Encoded, specs: str | Sequence[str]) -> tuple[dict[str, float], list[str]]:
+    """The methods that work on this model, with the passes that each takes at most for a text like this one; and why
+    the others do not. They are tried on short pieces of it."""
+    short = pieces(clf, text)
+    costs: dict[str, float] = {}
+    cautions = []
     refused: dict[str, list[str]] = {}  # reason -> methods: one reason often holds for several
-    encoded = clf.encode([example])
     for choice in all_methods.choose_all(specs):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                attributions(clf, encoded, choice)
+                costs[choice.label] = _passes(clf, text, short, choice)
             except InputError as reason:
                 refused.setdefault(str(reason), []).append(choice.label)
                 continue
@@ -91,18 +86,25 @@ def supported(
                 reason = f"on this model it breaks down ({type(problem).__name__}: {first_line})."
                 refused.setdefault(reason, []).append(choice.label)
                 continue
-        works.append(choice.label)
         cautions += [f"{choice.label}: {c.message}" for c in caught if issubclass(c.category, Caution)]
     left_out = [
         f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {reason}"
         for reason, names in refused.items()
-    ] + cautions
-    if not works:
+    ] + list(dict.fromkeys(cautions))
+    if not costs:
         raise InputError(f"No method works on this model. {' '.join(left_out)}")
-    return works, left_out
+    return costs, left_out
 
 
-def method_facts(spec: str, costs: Sequence[Cost]) -> MethodFacts:
+def _passes(clf: Classifier, text: Encoded, short: Sequence[Encoded], choice: Choice[Method]) -> float:
+    if choice.entry.asks:
+        passes_of(clf, short[0], choice)  # whether it works
+        return asking_passes(clf, text, choice)
+    counted = [passes_of(clf, piece, all_draws(choice))[1] for piece in short]
+    return line([len(piece.ids) for piece in short], counted)(len(text.ids))
+
+
+def method_facts(spec: str, costs: Sequence[Cost], passes: float | None) -> MethodFacts:
     """What is true of a method, with its mean cost per text."""
     name = base_name(spec)
     known = all_methods[name] if name in all_methods else None  # noqa: SIM401  a registry, not a dict
@@ -114,6 +116,7 @@ def method_facts(spec: str, costs: Sequence[Cost]) -> MethodFacts:
         seconds=float(np.mean([cost.seconds for cost in costs])),
         forward=float(np.mean([cost.forward for cost in costs])),
         backward=float(np.mean([cost.backward for cost in costs])),
+        passes=passes,
     )
 
 
@@ -130,4 +133,6 @@ def metric_facts(spec: str) -> MetricFacts:
         summary=metric.summary,
         repeats=tuple(sorted(metric.repeats)),
         ratios=tuple(choice.options.get("ratios", choice.options.get("shares", ()))),
+        votes=metric.kind == "faithfulness" and not metric.repeats and metric.name not in VOTELESS,
+        order=metric.of_order(choice.options),
     )

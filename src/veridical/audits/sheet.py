@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 
-from veridical.audits.options import Control
+from veridical.audits.options import Draw
 from veridical.core.errors import InputError
 from veridical.core.records import Cell
 
@@ -28,15 +28,30 @@ class Sheet:
     rooms: np.ndarray  # [methods, metrics, texts], what values were divided by; NaN where a metric does not say
 
     @property
-    def controls(self) -> tuple[Control, ...]:
+    def controls(self) -> tuple[Draw, ...]:
         """The kinds of random explanations that were scored; the first one decides."""
-        return tuple(cast(Control, name) for name in self.values if name)
+        return tuple(cast(Draw, name) for name in self.values if name)
+
+    def only(self, metrics: Sequence[str]) -> Sheet:
+        """The same of some of the metrics."""
+        columns = [self.metrics.index(name) for name in metrics]
+        return replace(
+            self,
+            metrics=tuple(metrics),
+            values={control: values[:, columns] for control, values in self.values.items()},
+            scored={control: scored[:, columns] for control, scored in self.scored.items()},
+            curves={control: tuple(curves[k] for k in columns) for control, curves in self.curves.items()},
+            errors=self.errors[:, columns],
+            rooms=self.rooms[:, columns],
+        )
 
 
-def gather(cells: Sequence[Cell], corpus: str, metrics: Sequence[str]) -> Sheet:
-    """The cells of one corpus as arrays; methods and texts in order of appearance."""
+def gather(cells: Sequence[Cell], corpus: str, metrics: Sequence[str], texts: Sequence[str] = ()) -> Sheet:
+    """The cells of one corpus as arrays; methods in order of appearance, and texts, but for those given in theirs."""
     methods = {name: i for i, name in enumerate(dict.fromkeys(c.method for c in cells))}
-    examples = {name: i for i, name in enumerate(dict.fromkeys(c.example for c in cells))}
+    scored_texts = {c.example for c in cells}
+    order = [*(text for text in texts if text in scored_texts), *(c.example for c in cells)]
+    examples = {name: i for i, name in enumerate(dict.fromkeys(order))}
     column = {name: i for i, name in enumerate(metrics)}
     lengths = [0] * len(metrics)
     for cell in cells:

@@ -6,7 +6,7 @@ summary, and counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -23,8 +23,12 @@ from veridical.audits.diagnosticity import (
     over_methods,
     settled,
 )
+from veridical.audits.judge import Judged, judge
+from veridical.audits.looks import Course
+from veridical.audits.options import Control
 from veridical.audits.oracles import ORACLES
-from veridical.audits.ranking import CHANCE, RIVALS, Comparison, Ranking, compare_all, rank
+from veridical.audits.pairs import CHANCE, Comparison, compare_all
+from veridical.audits.plan import ORDERS
 from veridical.audits.record import (
     AuditSummary,
     Concentration,
@@ -32,9 +36,9 @@ from veridical.audits.record import (
     MetricFacts,
     PairAgreement,
     TruthOrder,
+    Verdict,
 )
 from veridical.audits.sheet import Sheet, gather
-from veridical.audits.verdict import Verdict, verdict
 from veridical.core.records import Cell
 from veridical.core.spec import base_name
 from veridical.core.statistics import bca, mean, number, signed_rank
@@ -42,35 +46,42 @@ from veridical.metric.agreement import kendall
 from veridical.metric.erasure import SMALL
 
 Facts = Mapping[str, MetricFacts]  # by metric
+HELD = ("faithfulness", "truth")  # kinds of metrics that rate an explanation against random ones
 PAIR = " ~ "  # joins the two methods an agreement is between
 
 
-def summarise(cells: Iterable[Cell], facts: AuditSummary) -> AuditSummary:
-    """The facts of an audit with every table that comes from its scores; the bootstrap draws from the audit's seed."""
-    cells, seed = list(cells), facts.settings.seed
+def summarise(facts: AuditSummary, courses: Mapping[str, Course], cells: Mapping[str, Sequence[Cell]]) -> AuditSummary:
+    """The facts of an audit with every table that comes from its scores; the bootstrap draws from the audit's seed.
+
+    `courses` and `cells` are by corpus; the cells are all scores, those that the courses rest on among them.
+    """
+    seed = facts.settings.seed
     metrics = {metric.name: metric for metric in facts.metrics}
     alone = [metric.name for metric in facts.metrics if metric.kind != "agreement"]
     summary = facts
-    home: Ranking | None = None
+    home: Judged | None = None
     for corpus in facts.corpora:
-        here = [cell for cell in cells if cell.corpus == corpus.name]
-        sheet = gather([cell for cell in here if cell.metric in alone], corpus.name, alone)
-        trust = _trust(sheet, metrics, seed)
-        ranking = _rank(sheet, metrics, trust.rows, seed)
+        here, course = cells[corpus.name], courses[corpus.name]
+        sheet = gather([cell for cell in here if cell.metric in alone], corpus.name, alone, list(course.units))
+        trust = _trust(sheet, metrics, "orders" in facts.settings.controls, seed)
+        judged = judge(sheet, metrics, course, corpus, seed)
         summary = replace(
             summary,
+            corpora=tuple(judged.facts if c.name == corpus.name else c for c in summary.corpora),
             cells=(*summary.cells, *_means(sheet, seed)),
             diagnosticity=(*summary.diagnosticity, *trust.rows),
             metric_tests=(*summary.metric_tests, *trust.tests),
             metric_tests_by_method=(*summary.metric_tests_by_method, *trust.tests_by_method),
-            comparisons=(*summary.comparisons, *ranking.comparisons, *_comparisons(sheet, metrics)),
-            ranking=(*summary.ranking, *ranking.standings),
-            verdicts=(*summary.verdicts, _noted(sheet, metrics, ranking, home if corpus.role == "ood" else None)),
+            comparisons=(*summary.comparisons, *_comparisons(sheet, metrics)),
+            ranking=(*summary.ranking, *judged.standings),
+            verdicts=(*summary.verdicts, _noted(sheet, metrics, judged, home if corpus.role == "ood" else None)),
             agreement=(*summary.agreement, *_agreement([cell for cell in here if PAIR in cell.method], sheet, metrics)),
             sparsity=(*summary.sparsity, *_sparsity(sheet, metrics)),
             truth=(*summary.truth, *_truth(sheet, metrics)),
+            looks=(*summary.looks, *course.looks),
+            net_curves=(*summary.net_curves, *judged.curves),
         )
-        home = ranking if home is None else home
+        home = judged if home is None else home
     return summary
 
 
@@ -132,68 +143,83 @@ class Trust:
     tests_by_method: tuple[MetricTest, ...]
 
 
-def _trust(sheet: Sheet, facts: Facts, seed: int) -> Trust:
+def _trust(sheet: Sheet, facts: Facts, orders: bool, seed: int) -> Trust:
     """Of every metric that scored random explanations too, against each kind of them."""
     rows: list[Diagnosticity] = []
     tests: list[MetricTest] = []
     by_method: list[MetricTest] = []
     pooled = [_real(method) for method in sheet.methods]
-    for control in sheet.controls:
-        known = [k for k in range(len(sheet.metrics)) if sheet.scored[control][:, k].any()]
-        names = [sheet.metrics[k] for k in known]
-        better: list[Better] = [facts[name].better for name in names]
-        outcome = np.stack(
-            [
-                outcomes(sheet.values[""][:, k], sheet.values[control][:, k], way)
-                for k, way in zip(known, better, strict=True)
-            ],
-            1,
-        )
-        curves = [
-            outcomes(sheet.curves[""][k], sheet.curves[control][k], way) for k, way in zip(known, better, strict=True)
-        ]
+    held = [*(_against_orders(sheet, facts) if orders else ()), *_against_draws(sheet, facts)]
+    for against in held:
+        many = against.outcome.shape[0] // len(sheet.methods)
         rows += diagnosticity_rows(
-            outcome, curves, sheet.methods, names, pooled, corpus=sheet.corpus, control=control, seed=seed
+            against.outcome,
+            against.curves,
+            [*sheet.methods] * many,
+            against.metrics,
+            pooled * many,
+            corpus=sheet.corpus,
+            control=against.control,
+            seed=seed,
         )
-        if control != sheet.controls[0]:
-            continue
-        judges = [i for i, name in enumerate(names) if facts[name].kind == "faithfulness"]
-        judging = [names[i] for i in judges]
-        tests += metric_tests(over_methods(credit(outcome[pooled][:, judges])), judging, corpus=sheet.corpus)
+    # Metrics are compared with each other by what each was first held against.
+    first: dict[str, np.ndarray] = {}
+    for against in held:
+        for k, name in enumerate(against.metrics):
+            if facts[name].kind == "faithfulness":
+                credits = credit(against.outcome[:, k]).reshape(-1, len(sheet.methods), len(sheet.examples))
+                first.setdefault(name, over_methods(credits))
+    if first:
+        credits = np.stack(list(first.values()), 1)  # [methods, metrics, texts]
+        tests += metric_tests(over_methods(credits[pooled]), list(first), corpus=sheet.corpus)
         for m in np.flatnonzero(pooled):
-            credits = credit(outcome[m, judges])
-            by_method += metric_tests(credits, judging, corpus=sheet.corpus, method=sheet.methods[m])
+            by_method += metric_tests(credits[m], list(first), corpus=sheet.corpus, method=sheet.methods[m])
     return Trust(tuple(rows), tuple(tests), tuple(by_method))
 
 
-def _rank(sheet: Sheet, facts: Facts, trust: Sequence[Diagnosticity], seed: int) -> Ranking:
-    """The methods by all faithfulness metrics, weighted by what they proved against the first control."""
-    partial = _partial(sheet, facts)
-    chosen = [k for k, name in enumerate(sheet.metrics) if facts[name].kind == "faithfulness" and name not in partial]
-    rows = [m for m, method in enumerate(sheet.methods) if method not in ORACLES]
-    names = [sheet.metrics[k] for k in chosen]
-    control = sheet.controls[0] if sheet.controls else None
-    weight = {row.metric: row.weight for row in trust if row.control == control and not row.method}
-    pick = np.ix_(rows, chosen)
-    return rank(
-        sheet.values[""][pick],
-        [sheet.methods[m] for m in rows],
-        names,
-        [facts[name].better for name in names],
-        [1.0 if control is None else weight.get(name, 0.0) for name in names],
-        None if control is None else sheet.values[control][pick],
-        control=control or "permutation",
-        corpus=sheet.corpus,
-        seed=seed,
-    )
+@dataclass(frozen=True)
+class Against:
+    """Outcomes of methods against random explanations of one kind, several of them one after the other."""
+
+    control: Control
+    metrics: tuple[str, ...]
+    outcome: np.ndarray  # [methods x explanations, metrics, texts]
+    curves: list[np.ndarray]  # per metric [methods x explanations, texts, ratios]
 
 
-def _partial(sheet: Sheet, facts: Facts) -> dict[str, list[str]]:
-    """Metrics that ask the model what one of the methods asks it: they would crown it by definition."""
-    asking = {
-        name: [method for method in sheet.methods if base_name(method) in facts[name].repeats] for name in sheet.metrics
-    }
-    return {name: methods for name, methods in asking.items() if methods}
+def _against_orders(sheet: Sheet, facts: Facts) -> list[Against]:
+    """Metrics that read nothing but the order, against the random orders that all methods share."""
+    orders = [m for m, method in enumerate(sheet.methods) if method in ORDERS]
+    known = [k for k, name in enumerate(sheet.metrics) if facts[name].order and facts[name].kind in HELD]
+    if not orders or not known:
+        return []
+    values, curves = sheet.values[""], sheet.curves[""]
+    outcome = [
+        np.stack([outcomes(values[:, k], values[order, k], facts[sheet.metrics[k]].better) for k in known], 1)
+        for order in orders
+    ]
+    along = [
+        np.concatenate([outcomes(curves[k], curves[k][order], facts[sheet.metrics[k]].better) for order in orders])
+        for k in known
+    ]
+    return [Against("orders", tuple(sheet.metrics[k] for k in known), np.concatenate(outcome), along)]
+
+
+def _against_draws(sheet: Sheet, facts: Facts) -> list[Against]:
+    """Metrics against what was drawn anew in the place of every explanation."""
+    held = []
+    for control in sheet.controls:
+        known = [k for k in range(len(sheet.metrics)) if sheet.scored[control][:, k].any()]
+        ways: list[Better] = [facts[sheet.metrics[k]].better for k in known]
+        outcome = [
+            outcomes(sheet.values[""][:, k], sheet.values[control][:, k], way)
+            for k, way in zip(known, ways, strict=True)
+        ]
+        curves = [
+            outcomes(sheet.curves[""][k], sheet.curves[control][k], way) for k, way in zip(known, ways, strict=True)
+        ]
+        held.append(Against(control, tuple(sheet.metrics[k] for k in known), np.stack(outcome, 1), curves))
+    return held
 
 
 def _comparisons(sheet: Sheet, facts: Facts) -> list[Comparison]:
@@ -209,43 +235,39 @@ def _comparisons(sheet: Sheet, facts: Facts) -> list[Comparison]:
 # -- what is said -------------------------------------------------------------------------------------------
 
 
-def _noted(sheet: Sheet, facts: Facts, ranking: Ranking, home: Ranking | None) -> Verdict:
-    """The verdict on a ranking with all its notes; out of domain `home` is the ranking in the model's own."""
-    plain = verdict(ranking)
-    notes = [*plain.notes, *_weights_said(sheet, ranking), *_gaps(sheet, facts)]
-    notes += [*_small(sheet), *_at_odds(sheet, facts, ranking), *([] if home is None else _moved(home, ranking))]
+def _noted(sheet: Sheet, facts: Facts, judged: Judged, home: Judged | None) -> Verdict:
+    """The verdict with all its notes; out of domain `home` is what was judged in the model's own."""
+    plain = judged.verdict
+    notes = [*plain.notes, *_voteless(sheet, facts), *_gaps(sheet, facts), *_unmoved(judged)]
+    notes += [*_small(sheet), *_at_odds(sheet, facts), *([] if home is None else _moved(home, judged))]
     return replace(plain, notes=tuple(notes))
 
 
-def _weights_said(sheet: Sheet, ranking: Ranking) -> list[str]:
-    """What a reader of the verdict should know of the weights."""
-    if not sheet.controls:
-        return ["No random explanations were scored in their place, so every metric counts alike."]
-    notes = []
-    used = [f"{name} {weight:.2f}" for name, weight in ranking.weights.items() if weight]
-    unused = [name for name, weight in ranking.weights.items() if not weight]
-    rival = RIVALS[ranking.control]
-    if used:
-        notes.append(f"Metrics count by how reliably they rated explanations above {rival}: {', '.join(used)}.")
-    if unused:
-        notes.append(f"Not shown to rate explanations above {rival}, so without weight: {', '.join(unused)}.")
-    return notes
+def _unmoved(judged: Judged) -> list[str]:
+    """Texts that cannot tell methods apart, because nothing that was erased makes a difference."""
+    if not judged.unmoved:
+        return []
+    named = ", ".join(judged.unmoved[:5]) + (", ..." if len(judged.unmoved) > 5 else "")
+    return [
+        f"On {len(judged.unmoved)} of {judged.texts} texts no erasure tells any two methods apart; they count as ties "
+        f"({named})."
+    ]
+
+
+def _voteless(sheet: Sheet, facts: Facts) -> list[str]:
+    names = [name for name in sheet.metrics if facts[name].kind == "faithfulness" and not facts[name].votes]
+    return [f"Shown, and without a vote: {', '.join(names)}."] if names else []
 
 
 def _gaps(sheet: Sheet, facts: Facts) -> list[str]:
-    """Which metrics have no say, and which are undefined on some texts."""
-    notes = [
-        f"{name} asks the model what {' and '.join(methods)} asks it, so it has no say in the ranking."
-        for name, methods in _partial(sheet, facts).items()
-    ]
+    """Which metrics are undefined on some texts."""
     gaps = []
     for k, name in enumerate(sheet.metrics):
-        asked, whole = int(sheet.scored[""][:, k].any(0).sum()), int((~np.isnan(sheet.values[""][:, k])).all(0).sum())
-        if facts[name].kind == "faithfulness" and whole < asked:
-            gaps.append(f"{name} on {asked - whole} of {asked}")
-    if gaps:
-        notes.append(f"Texts on which a metric is undefined for some method are left out of it: {', '.join(gaps)}.")
-    return notes
+        scored, undefined = sheet.scored[""][:, k], np.isnan(sheet.values[""][:, k])
+        asked, broken = int(scored.any(0).sum()), int((scored & undefined).any(0).sum())
+        if facts[name].kind == "faithfulness" and broken:
+            gaps.append(f"{name} on {broken} of {asked}")
+    return [f"A metric that is undefined on a text has no vote there: {', '.join(gaps)}."] if gaps else []
 
 
 def _small(sheet: Sheet) -> list[str]:
@@ -264,12 +286,12 @@ def _small(sheet: Sheet) -> list[str]:
     ]
 
 
-def _at_odds(sheet: Sheet, facts: Facts, ranking: Ranking) -> list[str]:
-    """Pairs of metrics with weight that order the methods (three or more, `random` apart) against each other."""
+def _at_odds(sheet: Sheet, facts: Facts) -> list[str]:
+    """Pairs of metrics with a vote that order the methods (three or more, `random` apart) against each other."""
     rows = [m for m, method in enumerate(sheet.methods) if _real(method)]
     means = {}
     for k, name in enumerate(sheet.metrics):
-        if ranking.weights.get(name):
+        if facts[name].votes:
             sign = 1 if facts[name].better == "higher" else -1
             means[name] = sign * np.array([mean(sheet.values[""][m, k]) for m in rows], dtype=np.float64)
     notes = []
@@ -281,16 +303,17 @@ def _at_odds(sheet: Sheet, facts: Facts, ranking: Ranking) -> list[str]:
     return [note for _, note in sorted(notes)[:3]]
 
 
-def _moved(home: Ranking, ranking: Ranking) -> list[str]:
+def _moved(home: Judged, judged: Judged) -> list[str]:
     """What changed out of domain: only if another method than at home comes first."""
-    if not home.standings or not ranking.standings:
+    if not home.standings or not judged.standings:
         return []
-    first, now = home.standings[0].method, ranking.standings[0].method
-    place = {s.method: s.place for s in ranking.standings}
-    if first == now or first not in place:
+    first, now = home.standings[0].method, judged.standings[0].method
+    here = {standing.method: standing for standing in judged.standings}
+    if first == now or first not in here:
         return []
-    sure = "which the texts can tell apart" if ranking.apart(first, now) else "which the texts cannot tell apart"
-    return [f"On {home.corpus} {first} ranks first; here {now} does and {first} is number {place[first]}, {sure}."]
+    words = {"behind": "is shown to be behind", "open": "could not be told from it", "as_good": "is as good"}
+    apart = words.get(here[first].list or "", f"is number {here[first].place}")
+    return [f"On {home.verdict.corpus} {first} comes first; here {now} does, and {first} {apart}."]
 
 
 # -- other tables -------------------------------------------------------------------------------------------

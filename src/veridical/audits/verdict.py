@@ -1,186 +1,225 @@
-"""Which explanation to believe: what a ranking may claim, in one plain sentence.
+"""Which explanation to believe: what an audit's looks may claim, in one plain sentence.
 
-- *better than chance*: better than `random` on the texts' mean ranks, and than the method's own scores shuffled;
-- *told apart*: see `ranking`;
-- *believed*: the first in rank among those better than chance, if it can be told from any other method at all.
+Five lists, each method on one. *Believe*: the first, if it was shown to be better than chance and something was shown
+to be behind. *As good*: shown to be within the margin of the first. *Open*: not told from it. *Behind*: shown to be
+worse than another method. *Chance*: shown to be no better than chance, and only these are not to be used.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from veridical.audits.options import Control
-from veridical.audits.ranking import CHANCE, RIVALS, Ranking, Standing
-from veridical.core.spec import base_name
-from veridical.core.statistics import fewest, needed
+from veridical.audits.conclusion import Conclusion
+from veridical.audits.looks import Course
+from veridical.audits.plan import fewest_texts
+from veridical.audits.record import CorpusFacts, Standing, Verdict
 
-MOST = 10_000  # texts beyond which two methods count as equal
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What may be said of the methods on the texts of a corpus."""
-
-    corpus: str
-    believe: tuple[str, ...]
-    tied: tuple[str, ...]  # better than chance, and not told from the first
-    undecided: tuple[str, ...]  # told neither from the first nor from chance
-    avoid: tuple[str, ...]  # no better than chance, and told from the first
-    texts: int
-    enough: bool  # the texts carry a belief
-    sentence: str
-    notes: tuple[str, ...]
-    weights: Mapping[str, float]  # by metric, in the ranking
+ENDINGS = {
+    # What is open then is open against a costly method: of two others a later look could always tell more.
+    "settled": "No later look could tell more: costly methods are compared on {cap} texts at most.",
+    "futile": "More of these texts would hardly settle what is open.",
+    "last": "The texts that were asked for are used up.",
+    "budget": "The budget does not reach the next look.",
+    "time": "The time is used up.",
+}
 
 
-def verdict(ranking: Ranking) -> Verdict:
-    """What the ranking may claim, as lists and as a sentence."""
-    count = sum(base_name(name) != CHANCE for name in ranking.methods)
-    tests = max(count, math.comb(count, 2))
-    if refusal := _refusal(ranking, count, tests):
-        texts, sentence = refusal
-        return _verdict(ranking, sentence, texts=texts)
-    real = [s for s in ranking.standings if base_name(s.method) != CHANCE]
-    shown = {s.method: (s.better_than_random, s.beats_control) for s in real}
-    good = [name for name, answers in shown.items() if True in answers and False not in answers]
-    if not good:
-        return _nobody(ranking, real, tests)
-    first = good[0]
-    others = [s.method for s in real if s.method != first]
-    tied = tuple(m for m in good[1:] if not ranking.apart(first, m))
-    undecided = tuple(m for m in others if m not in good and not ranking.apart(first, m))
-    if others and len(tied) + len(undecided) == len(others):
-        return _nobody_first(ranking, first, tied, undecided, tests)
-    avoid = tuple(m for m in others if m not in good and m not in undecided)
-    notes = ((_how_many(ranking, first, tied[0], tests),) if tied else ()) + _why(avoid, shown, ranking.control)
-    sentence = f"For this model on this data believe {first}"
-    sentence += f"; {_list(tied)} cannot be told apart from it" if tied else ""
-    sentence += f"; {_list(undecided)} can be told neither from it nor from chance" if undecided else ""
-    sentence += f"; do not use {_list(avoid)}" if avoid else ""
-    return _verdict(ranking, f"{sentence}.", believe=(first,), tied=tied, undecided=undecided, avoid=avoid, notes=notes)
+def verdict(course: Course, conclusion: Conclusion | None, facts: CorpusFacts, panel: Sequence[str]) -> Verdict:
+    """What may be claimed, as lists and as a sentence."""
+    reason = _refusal(course, facts, panel)
+    if reason or conclusion is None:
+        return _verdict(course, panel, f"No verdict: {reason}")
+    lists = {name: tuple(getattr(conclusion, name)) for name in ("believe", "as_good", "open", "behind", "chance")}
+    sentence = _believed(course, conclusion) if conclusion.believe else _nobody(course, conclusion)
+    return _verdict(course, panel, sentence, lists, _notes(course, conclusion))
 
 
 def _verdict(
-    ranking: Ranking,
+    course: Course,
+    panel: Sequence[str],
     sentence: str,
-    *,
-    believe: tuple[str, ...] = (),
-    tied: tuple[str, ...] = (),
-    undecided: tuple[str, ...] = (),
-    avoid: tuple[str, ...] = (),
-    notes: tuple[str, ...] = (),
-    texts: int | None = None,
+    lists: Mapping[str, tuple[str, ...]] | None = None,
+    notes: Sequence[str] = (),
 ) -> Verdict:
-    """A verdict on a ranking; unless told otherwise it rests on the texts that have a rank."""
+    lists = lists or dict.fromkeys(("believe", "as_good", "open", "behind", "chance"), ())
+    enough = bool(lists["believe"])
     return Verdict(
-        corpus=ranking.corpus,
-        believe=believe,
-        tied=tied,
-        undecided=undecided,
-        avoid=avoid,
-        texts=ranking.texts if texts is None else texts,
-        enough=bool(believe),
+        course.corpus,
+        **lists,
+        texts=course.texts,
+        enough=enough,
         sentence=sentence,
-        notes=notes,
-        weights=ranking.weights,
+        notes=tuple(notes),
+        panel=tuple(panel),
     )
 
 
-def _refusal(ranking: Ranking, count: int, tests: int) -> tuple[int, str] | None:
-    """Why nothing at all can be said, and on how many texts; None if something can."""
-    n, given = ranking.texts, ranking.given
-    if not count or not ranking.weights:
-        return given, "No verdict: no method was scored by a metric of faithfulness."
-    if given < fewest(tests):
-        return given, _too_few(given, count, tests)
-    if not any(ranking.weights.values()):
-        return given, (
-            f"No verdict: on these {_texts(given)} no metric was shown to rate explanations above "
-            f"{RIVALS[ranking.control]}."
+def _refusal(course: Course, facts: CorpusFacts, panel: Sequence[str]) -> str:
+    """Why nothing at all is said; nothing if something can be."""
+    if not panel:
+        return "no metric with a vote was asked for; sufficiency, comprehensiveness and decision_flip have one."
+    if not course.looks:
+        return f"the audit ran out of {course.ended} before its first look."
+    needed = fewest_texts(course.plan.rule, len(course.state.methods))
+    units = facts.documents or course.texts
+    if units < needed:
+        what = "texts" if facts.documents is None else "documents"
+        return (
+            f"{units} {what} cannot carry one: with {_methods(len(course.state.methods))} no difference can be "
+            f"significant on fewer than {needed}."
         )
-    if n < fewest(tests):
-        return n, _too_few(n, count, tests) + f" On {given - n} of {given} texts no metric was defined."
-    real = [s for s in ranking.standings if base_name(s.method) != CHANCE]
-    if all(s.better_than_random is None and s.beats_control is None for s in real):
-        return n, (
-            "No verdict: no random explanations were scored, so no method can be shown to be "
-            "better than chance; add the method random."
+    if facts.accuracy is not None and facts.majority is not None and facts.accuracy <= facts.majority:
+        return (
+            f"the model is right on {facts.accuracy:.0%} of these {facts.texts} texts, and always saying the most "
+            f"frequent class would be on {facts.majority:.0%}; what explains such a model explains nothing of the task."
         )
-    return None
+    return ""
 
 
-def _why(
-    avoid: Sequence[str], shown: Mapping[str, tuple[bool | None, bool | None]], control: Control
-) -> tuple[str, ...]:
-    """What the methods to avoid were not shown to beat."""
+def _believed(course: Course, conclusion: Conclusion) -> str:
+    return f"For this model on this data believe {conclusion.believe[0]}{_others(course, conclusion)}."
+
+
+def _others(course: Course, conclusion: Conclusion) -> str:
+    """What is said of those that are not believed."""
+    said = ""
+    if conclusion.as_good:
+        said += f"; {listed(conclusion.as_good)} {_are(conclusion.as_good)} as good (within {odds(course)})"
+    if conclusion.open and conclusion.believe:
+        said += f"; {listed(conclusion.open)} could not be told from it"
+    if conclusion.behind:
+        said += f"; {listed(conclusion.behind)} {_are(conclusion.behind)} worse"
+    if conclusion.chance:
+        said += f"; do not use {listed(conclusion.chance)}: no better than chance (within {odds(course)})"
+    return said
+
+
+def _nobody(course: Course, conclusion: Conclusion) -> str:
+    """No method is singled out: the first is not shown better than chance, or nobody is shown to be behind."""
+    better = [standing.method for standing in conclusion.standings if standing.method in course.state.shown]
+    n, others = _texts(course.texts), _others(course, conclusion)
+    if not better:
+        return f"On these {n} no method was shown to do better than random orders: believe none of them{others}."
+    shown = f"{listed(better)} {'does' if len(better) == 1 else 'do'} better than random orders"
+    if conclusion.first not in course.state.shown:
+        return (
+            f"{n} do not single out a method: {shown}, but {conclusion.first}, which leads, was not shown to{others}."
+        )
+    if len(course.state.methods) == 1:
+        return f"On these {n} {shown}; there is no other method to compare it with."
+    return f"{n} do not single out a method: {shown}, and nothing is shown to be behind{others}."
+
+
+def _notes(course: Course, conclusion: Conclusion) -> list[str]:
+    """What a reader of the sentence should know."""
     notes = []
-    shuffled = "their own scores shuffled" if control == "permutation" else RIVALS[control]
-    for place, rival in enumerate(("random explanations", shuffled)):
-        lost = [name for name in avoid if shown[name][place] is False]
-        if lost:
-            notes.append(f"Not shown to do better than {rival}: {_list(lost)}.")
-    return tuple(notes)
+    by_name = {s.method: s for s in conclusion.standings}
+    clearly = [name for name in conclusion.behind if by_name[name].clearly]
+    if clearly:
+        notes.append(f"Behind by more than {odds(course)}: {listed(clearly)}.")
+    early = _before(course, conclusion.first)
+    if conclusion.believe and early:
+        notes.append(
+            f"Shown to be worse than others before {conclusion.first} entered, and not tested with it: {listed(early)}."
+        )
+    unsettled = [name for name in conclusion.behind if name not in course.state.shown]
+    if unsettled:
+        notes.append(f"Worse than another, and whether better than chance is not settled: {listed(unsettled)}.")
+    first, equals = conclusion.first, (*conclusion.as_good, *conclusion.open)
+    costs = course.plan.costs
+    cheaper = sorted((name for name in equals if costs[name] < costs[first]), key=lambda name: costs[name])
+    if cheaper:
+        best = cheaper[0]
+        kind = "as good" if best in conclusion.as_good else "not told from it"
+        notes.append(
+            f"The cheapest of those {kind}: {best}, {_passes(costs[best])} a text where {first} takes "
+            f"{costs[first]:.3g}."
+        )
+    unanswered = [name for name in conclusion.open if name != first or name not in course.state.shown]
+    if unanswered and (why := ENDINGS.get(course.ended, "")):
+        more = ""
+        if course.further is not None:
+            texts, passes = course.further
+            more = f" {passes:,.0f} passes would take it to {texts} texts."
+        notes.append(f"{why.format(cap=course.plan.rule.costly_texts)}{more}")
+    if course.without:
+        reason = {"budget": "budget", "time": "time"}.get(course.ended, "")
+        why = f", for want of {reason}" if reason else ", since nothing was left to settle"
+        notes.append(f"Not asked{why}: {listed(course.without)}.")
+    return notes
 
 
-def _too_few(n: int, methods: int, tests: int) -> str:
-    several = f"{methods} methods" if methods > 1 else "1 method"
-    return (
-        f"{_texts(n)} {_do(n)} not carry a verdict: with {several} no difference can be significant on fewer "
-        f"than {fewest(tests)}."
-    )
+def _before(course: Course, first: str) -> list[str]:
+    """Methods that were let go before the first entered."""
+    rule, late = course.plan.rule, first in course.state.costly
+    return [
+        drop.method
+        for look in course.state.looks
+        for drop in look.dropped
+        if not rule.texts(look.number - 1, costly=late)
+    ]
 
 
-def _nobody_first(
-    ranking: Ranking, first: str, tied: tuple[str, ...], undecided: tuple[str, ...], tests: int
-) -> Verdict:
-    """Some methods are better than chance, but the first can be told from no other."""
-    n = ranking.texts
-    sentence = f"{_texts(n)} {_do(n)} not single out a method: {_list((first, *tied))} "
-    sentence += (
-        "all do better than random explanations and cannot be told apart"
-        if tied
-        else "does better than random explanations"
-    )
-    sentence += f", and {_list(undecided)} can be told neither from it nor from chance" if undecided else ""
-    sentence += f". {_how_many(ranking, first, (tied or undecided)[0], tests)}"
-    return _verdict(ranking, sentence, tied=(first, *tied), undecided=undecided)
+def odds(course: Course) -> str:
+    """The margin as odds: 0.2 is 60:40."""
+    won = 50 * (1 + course.plan.rule.margin)
+    return f"{won:.3g}:{100 - won:.3g}"
 
 
-def _nobody(ranking: Ranking, real: Sequence[Standing], tests: int) -> Verdict:
-    """No method is better than chance: those worse than it are to be avoided, of the others nothing is known."""
-    floors = [s.method for s in ranking.standings if base_name(s.method) == CHANCE]
-    lost = {(c.b if c.effect > 0 else c.a) for c in ranking.comparisons if c.distinguishable and {c.a, c.b} & {*floors}}
-    avoid = tuple(s.method for s in real if s.method in lost)
-    undecided = tuple(s.method for s in real if s.method not in lost)
-    sentence = f"On these {_texts(ranking.texts)} no method did better than random explanations: believe none of them"
-    sentence += f"; {_list(avoid)} did worse." if avoid else "."
-    if undecided and floors:
-        sentence += f" {_how_many(ranking, undecided[0], floors[0], tests)}"
-    return _verdict(ranking, sentence, undecided=undecided, avoid=avoid)
+def standings(course: Course, conclusion: Conclusion, settled: bool) -> tuple[Standing, ...]:
+    """The conclusion's standings as they are stored; without a verdict they are on no list."""
+    drops = {drop.method: drop for look in course.state.looks for drop in look.dropped}
+    left = {drop.method: look.texts for look in course.state.looks for drop in look.dropped}
+    rows = []
+    for standing in conclusion.standings:
+        drop, is_first = drops.get(standing.method), standing.method == conclusion.first
+        rows.append(
+            Standing(
+                corpus=course.corpus,
+                method=standing.method,
+                place=standing.place,
+                list=standing.list if settled else None,
+                clearly=standing.clearly,
+                net_first=None if is_first else standing.net_first.mean,
+                net_first_low=None if is_first else standing.net_first.low,
+                net_first_high=None if is_first else standing.net_first.high,
+                net_chance=standing.net_chance.mean,
+                net_chance_low=standing.net_chance.low,
+                net_chance_high=standing.net_chance.high,
+                n=course.explained(standing.method),
+                passes=course.plan.costs[standing.method],
+                left=left.get(standing.method),
+                by=drop.by if drop else "",
+                p_behind=drop.p if drop else None,
+                level=drop.level if drop else None,
+                better_than_chance=standing.method in course.state.shown,
+                p_chance=standing.p_chance,
+                p_as_good=standing.p_as_good,
+                p_clearly=standing.p_clearly,
+                p_no_better=standing.p_no_better,
+                level_chance=standing.level_chance,
+                level_pairs=conclusion.level_pairs,
+                level_no_better=conclusion.level_no_better,
+            )
+        )
+    return tuple(rows)
 
 
-def _how_many(ranking: Ranking, a: str, b: str, tests: int) -> str:
-    """A sentence on how many texts would tell two methods apart, were these texts typical."""
-    row = {s.method: i for i, s in enumerate(ranking.standings)}
-    count = needed(ranking.ranks[row[a]] - ranking.ranks[row[b]], tests)
-    if count > MOST:
-        return f"More than {MOST:,} texts would be needed to tell {a} from {b} (estimate): they are as good as equal."
-    count = max(int(count), ranking.texts + 1)
-    digits = max(0, len(str(count)) - 2)
-    return (
-        f"About {math.ceil(count / 10**digits) * 10**digits:,} texts would be needed to tell {a} from {b} (estimate)."
-    )
+def listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _are(names: Sequence[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _passes(n: float) -> str:
+    return "1 pass" if f"{n:.3g}" == "1" else f"{n:.3g} passes"
+
+
+def _methods(n: int) -> str:
+    return "1 method" if n == 1 else f"{n} methods"
 
 
 def _texts(n: int) -> str:
     return "1 text" if n == 1 else f"{n:,} texts"
-
-
-def _do(n: int) -> str:
-    return "does" if n == 1 else "do"
-
-
-def _list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

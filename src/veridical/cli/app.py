@@ -6,17 +6,21 @@ Verbs import what is heavy when they run, so that `veridical --help` answers at 
 from __future__ import annotations
 
 import importlib
+import io
+import os
+import signal
+import sys
 from functools import lru_cache
 from typing import Annotated, Any
 
 import typer
 
-from veridical.cli.speech import PlainGroup, With
+from veridical.cli.speech import Debug, PlainGroup, With
 from veridical.cli.verb import Verb, to_markdown
 
 VERBS = (
     *("demo", "train", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit", "compare"),
-    *("report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "run", "status"),
+    *("report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run", "status"),
 )
 
 
@@ -66,6 +70,7 @@ def veridical(
     ctx: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
     with_: With = None,
+    debug: Debug = False,
 ) -> None:
     """Which explanation of your text classifier may you believe?
 
@@ -95,7 +100,21 @@ def data(ctx: typer.Context) -> None:
 
 
 def main() -> None:
+    if sys.getfilesystemencoding() == "ascii":  # PYTHONUTF8=0 LC_ALL=C: no name and no text beyond ASCII would pass
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show is spelt out instead of raised
+            stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not where Ctrl-C is to be ignored
+        signal.signal(signal.SIGINT, _interrupt)
     app(prog_name="veridical")
+
+
+def _interrupt(*_: Any) -> None:
+    """Ctrl-C ends the work in good order; once more, and this process is gone at once, which harms no file."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":  # docs/options.md

@@ -12,6 +12,7 @@ from veridical.cli.speech import TextOrCsv, print_json, say
 from veridical.core.errors import InputError
 from veridical.core.options import Data, Help, Json, Models, Split, Texts
 from veridical.core.place import A_FILE, check_apart
+from veridical.model.names import insist_on_models
 from veridical.probes.options import AttackOptions
 
 Out = Annotated[str | None, Help("Write every text as it became: a .jsonl file.", "FILE"), A_FILE]
@@ -35,6 +36,7 @@ def attack(
     """
     _check(models, out)
     check_apart(out, "--out", data)
+    insist_on_models(models)
     from veridical.core import store
     from veridical.core.progress import Report
     from veridical.data import load_data

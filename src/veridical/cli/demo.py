@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from veridical.audits.options import LOOKS
 from veridical.cli.speech import tell
 from veridical.core.errors import InputError
-from veridical.core.options import Count, Data, Help, Hidden, Names, Progress, Seed, takes
+from veridical.core.options import Budget, Count, Data, Device, Help, Hidden, Names, Progress, Seed, takes
 from veridical.core.place import A_FOLDER
 from veridical.core.spec import base_name
 from veridical.training.options import Trained
@@ -21,13 +22,9 @@ if TYPE_CHECKING:
 
 METHODS = (
     *("attention", "rollout", "attention_x_gradient", "gradient", "input_x_gradient"),
-    *("integrated_gradients:rule=adaptive", "deeplift", "alti", "decompx_classifier", "occlusion", "random"),
+    *("integrated_gradients:rule=adaptive", "deeplift", "alti", "decompx_classifier", "occlusion"),
 )
-METRICS = (
-    *("sufficiency", "comprehensiveness", "decision_flip", "soft_sufficiency:samples=5"),
-    *("soft_comprehensiveness:samples=5", "agreement", "jaccard", "sparsity"),
-)
-OTHERS = 16  # test texts of each corpus out of the domain
+OTHERS = 24  # test texts of each corpus out of the domain
 OOD = {"hutto/movies": ("hutto/amazon", "hutto/tweets", "hutto/nyt")}
 OFFLINE = "veridical demo --data planted --model bilstm"
 
@@ -50,9 +47,11 @@ class DemoOptions:
     out: Annotated[str | Path, Help("Where everything is written.", "DIR"), A_FOLDER] = "runs/demo"
     seed: Seed = 0
     limit: Annotated[Count, Hidden("Training sentences: a few minutes on two cores.")] = 2000
-    texts: Annotated[Count, Hidden("Test texts that are explained.")] = 32
+    texts: Annotated[Count | None, Hidden("Test texts that are explained, at most.")] = None
     methods: Annotated[Names, Hidden("Methods that are audited.")] = METHODS
-    metrics: Annotated[Names, Hidden("Metrics that judge them.")] = METRICS
+    metrics: Annotated[Names | None, Hidden("Metrics that judge them.")] = None
+    device: Device = None
+    budget: Budget = None
     progress: Progress = None
 
 
@@ -98,7 +97,8 @@ def show_all(options: DemoOptions) -> Demo:
     say(f"Training {model} on {len(dataset.splits['train']):,} texts of {data}")
     run = train(dataset, model, seed=seed, out=folder / "run", progress=progress)
     say(
-        f"Auditing {len(methods)} methods on {texts} test texts" + (f" and {OTHERS} of {', '.join(ood)}" if ood else "")
+        f"Auditing {len(methods)} methods on up to {texts or LOOKS[-1]} test texts"
+        + (f" and {OTHERS} of {', '.join(ood)}" if ood else "")
     )
     result = audit(
         load(run.folder),
@@ -108,7 +108,7 @@ def show_all(options: DemoOptions) -> Demo:
         limit=texts,
         ood_limit=OTHERS,
         methods=methods,
-        metrics=(*metrics, "truth") if base_name(data) == "planted" else metrics,
+        metrics=metrics,
         seed=seed,
         progress=progress,
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,7 @@ from veridical.audits.options import EvaluateOptions
 from veridical.cli.speech import print_json, say
 from veridical.core.options import Data, Help, Json, Model, Split, Texts
 from veridical.core.place import check_claim
+from veridical.core.records import Example
 
 if TYPE_CHECKING:
     from veridical.audits.corpora import Corpus
@@ -43,30 +46,31 @@ def evaluate(
     if options.out is not None:
         check_claim(options.out)
     from veridical.audits.audit import claim
-    from veridical.audits.corpora import corpora_of
+    from veridical.audits.corpora import corpora_of, insist_on_split
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
-    from veridical.audits.selection import insist_on_names
     from veridical.core import store
     from veridical.core.progress import Report
+    from veridical.data import load_data
     from veridical.explanations.alignment import to_attributions
     from veridical.explanations.exchange import read_explanations
     from veridical.model.load import load
 
-    insist_on_names(options.methods, options.metrics)
-    clf, target, out = load(model), options.target, options.out
-    (corpus,) = corpora_of(clf, data, (), split=split, limit=limit, seed=options.seed)
-    if out is not None:
-        claim(out, clf, [corpus], {"target": target, "split": split, "seed": options.seed})
+    home = load_data(data)
+    insist_on_split(home, split)
     rows = [row for path in files for row in read_explanations(path)]
+    clf, target, out = load(model), options.target, options.out
+    (corpus,) = corpora_of(clf, home, (), split=split, limit=limit, seed=options.seed)
     foreign = to_attributions(
-        clf, _of_sample(rows, corpus, str(data), split) if rows else [], corpus.examples, target=target
+        clf, _of_sample(rows, corpus, home.splits[split]) if rows else [], corpus.examples, target=target
     )
-    with Report("Evaluating", len(corpus.examples), progress=False if as_json else None) as report:
-        how = replace(options, explanations=foreign, corpus=corpus.name, tick=lambda count: report.advance(steps=count))
-        evaluation = run(clf, corpus.examples, **vars(how))
-    if out is not None:
-        store.write_parquet(Path(out) / "scores.parquet", columns(evaluation.cells))
+    settings = {"target": target, "split": split, "seed": options.seed}
+    with nullcontext() if out is None else claim(out, clf, [corpus], settings):
+        with Report("Evaluating", len(corpus.examples), progress=False if as_json else None) as report:
+            how = replace(options, explanations=foreign, corpus=corpus.name, tick=partial(report.advance, ""))
+            evaluation = run(clf, corpus.examples, **vars(how))
+        if out is not None:
+            store.write_parquet(Path(out) / "scores.parquet", columns(evaluation.cells))
     if as_json:
         print_json(evaluation.table())
         return
@@ -75,12 +79,10 @@ def evaluate(
         typer.echo(str(Path(out) / "scores.parquet"))
 
 
-def _of_sample(rows: Sequence[Reading], corpus: Corpus, data: str, split: str) -> list[Reading]:
+def _of_sample(rows: Sequence[Reading], corpus: Corpus, whole: Sequence[Example]) -> list[Reading]:
     """Explanations of the texts that were drawn, where there are some of the whole split."""
-    from veridical.data import load_data
-
     drawn = {e.id for e in corpus.examples} | {(e.text, e.context) for e in corpus.examples}
-    others = {key for e in load_data(data).splits[split] for key in (e.id, (e.text, e.context))} - drawn
+    others = {key for e in whole for key in (e.id, (e.text, e.context))} - drawn
     kept = [row for row in rows if (row.id if row.id is not None else (row.text, row.context)) not in others]
     if len(kept) < len(rows):
         say(f"{len(rows) - len(kept)} explanations of texts that were not drawn are left out; --limit draws more.")

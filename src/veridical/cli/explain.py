@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from veridical.cli.speech import say
 from veridical.core.errors import InputError
-from veridical.core.options import Data, Help, Json, Methods, Model, Split, Target, Texts
-from veridical.core.place import A_FILE, check_apart
+from veridical.core.options import Budget, Data, Device, Help, Json, Methods, Model, Split, Target, Texts
+from veridical.core.place import A_FILE, check_apart, check_page
 from veridical.core.ranges import at_least
+from veridical.core.readable import insist_on_characters, read_utf8
 from veridical.core.records import Example
+from veridical.model.names import insist_on_model
 
 if TYPE_CHECKING:
     from rich.padding import Padding
@@ -51,6 +53,8 @@ def explain(
     overlap: Overlap = None,
     html: Page = None,
     out: Out = None,
+    device: Device = None,
+    budget: Budget = None,
     as_json: Json = False,
 ) -> None:
     """Show which words a classifier's decision rests on, according to one or several methods.
@@ -61,17 +65,22 @@ def explain(
     """
     check_apart(html, "--html", file, data)
     check_apart(out, "--out", file, data)
+    check_page(html, "--html")
+    if html is not None and out is not None and os.path.realpath(html) == os.path.realpath(out):
+        raise InputError(f"--html and --out are both {html}, and one would be written over the other; name two files.")
+    if out is not None:
+        from veridical.explanations.exchange import check_format
+
+        check_format(out)
+    examples, labels = gather(text, file, data, context=context, split=split, limit=limit)
+    insist_on_model(model)
+    # All that a user can mistake has been looked at; what follows takes seconds to import.
     from veridical.attribution import methods as known
     from veridical.core.progress import Report
     from veridical.explanations.explain import explain as run
     from veridical.model.load import load
 
     chosen = [choice.label for choice in known.choose_all(methods)]
-    if out is not None:
-        from veridical.explanations.exchange import check_format
-
-        check_format(out)
-    examples, labels = gather(text, file, data, context=context, split=split, limit=limit)
     clf = load(model)
     if labels:
         from veridical.data.labels import relabel
@@ -115,17 +124,20 @@ def gather(
         dataset = load_data(data, limit=limit, splits=[split])
         return list(dataset.splits[split]), dataset.labels
     texts = list(text) if text else _lines(str(file))
+    for given_text in (*texts, context or ""):
+        insist_on_characters(given_text, "The text")
+    for place, given_text in enumerate(texts, 1):
+        if not given_text.strip():
+            raise InputError(f"Text {place} has no text to explain; write some words.")
     return [Example(str(place), line, context=context) for place, line in enumerate(texts, 1)], ()
 
 
 def _lines(file: str) -> list[str]:
     try:
-        raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        lines = [line for line in raw.decode("utf-8-sig").splitlines() if line.strip()]
-    except OSError as problem:
-        raise InputError(f"{file} cannot be read ({problem.strerror}); name a text file, or - for input.") from problem
+        text = sys.stdin.buffer.read().decode("utf-8-sig") if file == "-" else read_utf8(file)
     except UnicodeDecodeError as problem:
-        raise InputError(f"{file} is not UTF-8 ({problem.reason}); save it as UTF-8.") from problem
+        raise InputError(f"The input is not UTF-8 ({problem.reason}); convert it to UTF-8.") from problem
+    lines = [line for line in text.splitlines() if line.strip()]
     if not lines:
         raise InputError(f"{'The input' if file == '-' else file} holds no text; write one text per line.")
     return lines
@@ -164,7 +176,8 @@ def show(explained: Mapping[str, Sequence[Explanation]], level: Level) -> None:
         if same[0].example.context is not None:
             console.print(_indented(Text(f"context: {printable(same[0].example.context)}", "dim"), 2))
         for explanation in same:
-            about = f"explains {class_line(explanation)}: {cost_line(explanation.cost)}"
+            spent = cost_line(explanation.cost, explanation.sampling_error)
+            about = f"explains {class_line(explanation)}: {spent}"
             console.print(_indented(Text.assemble((explanation.method, "bold"), " ", (about, "dim")), 2))
             console.print(_indented(as_rich(explanation, level, colour=colour), 4))
         console.print()

@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import re
 import shlex
-import tomllib
 from collections.abc import Iterable, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from typing import Any
 
 from veridical.core import store
 from veridical.core.errors import InputError, unknown
+from veridical.core.readable import parse_toml, shown
 from veridical.core.spec import listed
 from veridical.grid.pool import Job
 
@@ -67,9 +67,9 @@ class Line:
 def read(path: str | Path) -> list[Line]:
     """The lines of a recipe's file, in its order."""
     try:
-        items = tomllib.loads(Path(path).read_text(encoding="utf-8"))["item"]
+        items = parse_toml(Path(path).read_bytes().decode("utf-8-sig"))["item"]
         lines = [_line(item) for item in items]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as problem:
+    except (OSError, ValueError) as problem:
         raise InputError(f"{path} cannot be read as a recipe ({problem}); give a TOML file like recipes/*.toml.") from (
             problem
         )
@@ -81,10 +81,15 @@ def read(path: str | Path) -> list[Line]:
 
 
 def _line(item: dict[str, Any]) -> Line:
+    for key in ("what", "task", "status", "train", "command"):
+        if not isinstance(item.get(key, ""), str):
+            raise TypeError(f"`{key}` is {shown(item[key])}, and no text")
     name = f"{item['what']}, {item['task']}" if "task" in item else item["what"]
     place = "/".join(map(store.slug, name.split(", ", 1)))
     typed = {kind: item[kind] for kind in ("train", "command") if item.get(kind, "").startswith(f"{VERIDICAL} ")}
     commands = [Command(f"{place}/{kind}", tuple(shlex.split(text)[1:])) for kind, text in typed.items()]
+    if not all(command.words for command in commands):
+        raise TypeError(f"a command of {name!r} names no verb")
     if len(commands) == 2:
         commands[1] = replace(commands[1], after=(commands[0].key,))
     pointer = "" if "command" in typed else item.get("command", "")
@@ -238,7 +243,7 @@ def type_in(words: Sequence[str], folder: str | Path) -> int:
     Path(folder).mkdir(parents=True, exist_ok=True)
     try:
         with chdir(folder):
-            app(args=list(words), prog_name=VERIDICAL)
+            app(args=["--debug", *words], prog_name=VERIDICAL)  # a log says where it broke
     except SystemExit as end:
         if end.code == INTERRUPTED:
             raise KeyboardInterrupt from end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from veridical.core.errors import InputError
 from veridical.core.options import Help
+from veridical.core.readable import shown_path
 
 Folder = Annotated[str, Help("A folder that `veridical audit` wrote.", "DIR", argument=True)]
 RoarFolder = Annotated[
@@ -42,5 +44,5 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
 
 def _insist(folder: str, names: tuple[str, ...], remedy: str) -> None:
     for name in names:
-        if not (Path(folder) / name).exists():
-            raise InputError(f"{folder} has no {name}; {remedy}.")
+        if not os.path.exists(Path(folder) / name):
+            raise InputError(f"{shown_path(folder)} has no {name}; {remedy}.")

@@ -33,9 +33,13 @@ def robustness(
     from veridical.data import load_data
     from veridical.data.labels import relabel
     from veridical.model.load import load
+    from veridical.model.names import insist_on_models
     from veridical.probes.robustness import robustness as run
     from veridical.probes.robustness import to_csv, to_text
 
+    insist_on_models(models)
+    if options.untrained not in (None, "none", "head", "weights"):
+        insist_on_models([options.untrained])
     chosen = methods.choose_all(options.method)
     dataset = load_data(str(data), limit=limit, splits=[split], seed=options.seed)
     examples = list(dataset.splits[split])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veridical.cli.speech import print_json, say
-from veridical.core.options import Help, Json
+from veridical.core.options import Budget, Device, Help, Json
 from veridical.core.place import A_FOLDER, check_folder
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 
@@ -35,6 +35,8 @@ def run(
     shard: Shard = None,
     address: Address = None,
     out: Out = None,
+    device: Device = None,
+    budget: Budget = None,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:

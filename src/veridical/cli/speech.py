@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,10 +15,11 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from veridical.core.errors import Caution, GridError, InputError
+from veridical.core.errors import BreakdownError, Caution, ExhaustedError, GridError, InputError
 from veridical.core.options import Help
+from veridical.core.readable import UnreadableError, one_line, typed_text
 
-MISTAKE, INTERRUPTED = 2, 130
+BROKEN, MISTAKE, INTERRUPTED = 1, 2, 130
 
 # Read by the libraries when they are imported, which happens after this.
 ENVIRONMENT = {
@@ -35,7 +37,8 @@ ENVIRONMENT = {
 
 
 class PlainGroup(TyperGroup):
-    """The verbs. Whatever a user got wrong ends as exit code 2 and one sentence on standard error."""
+    """The verbs. Whatever a user got wrong ends as exit code 2 and one sentence on standard error; what broke on the
+    way as exit code 1 and one sentence, with --debug after the traceback."""
 
     def main(
         self,
@@ -49,30 +52,47 @@ class PlainGroup(TyperGroup):
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.TyperException as problem:
-            say(_sentence(problem))
+            say(one_line(_sentence(problem)))
             code = MISTAKE
-        except typer.Abort:
+        except typer.Abort:  # Ctrl-C before a verb began
             code = INTERRUPTED
-        sys.exit(code if isinstance(code, int) else 0)
+        except OSError as problem:  # of help, which is shown before any verb is asked
+            say(one_line(_breakage(problem)))
+            code = BROKEN
+        sys.exit(_flushed(code if isinstance(code, int) else 0))
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        return super().parse_args(ctx, _with_first(args))  # type: ignore[arg-type]
+        try:
+            words = [typed_text(word) for word in args]
+        except UnreadableError as problem:
+            raise typer.BadParameter(str(problem)) from problem
+        return super().parse_args(ctx, _common_first(words))  # type: ignore[arg-type]
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         try:
+            _insist_on_working_directory()
             with _warnings_as_lines():
                 return super().invoke(ctx)  # type: ignore[arg-type]
         except InputError as mistake:
-            say(str(mistake))
-            raise typer.Exit(MISTAKE) from mistake
-        except GridError as unfinished:
+            say(one_line(str(mistake)))
+            raise typer.Exit(BROKEN if isinstance(mistake, BreakdownError) else MISTAKE) from mistake
+        except (GridError, ExhaustedError) as unfinished:
             say(str(unfinished))
             raise typer.Exit(1) from unfinished
         except KeyboardInterrupt as stop:
             say("\nInterrupted: run the same command again to go on from what is saved.")
             raise typer.Exit(INTERRUPTED) from stop
+        except (typer.Exit, typer.Abort, typer.TyperException):
+            raise
+        except BrokenPipeError as closed:  # who read along has gone, as `head` does
+            raise typer.Exit(BROKEN) from closed
+        except Exception as problem:
+            if ctx.find_root().params.get("debug"):
+                traceback.print_exc()
+            say(one_line(_breakage(problem)))
+            raise typer.Exit(BROKEN) from problem
 
 
 With = Annotated[
@@ -81,14 +101,17 @@ With = Annotated[
         "--with", metavar="MODULE", help="A module or .py file with parts of your own; before or after any verb."
     ),
 ]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="Show where in the code it broke, if it breaks; before or after any verb.")
+]
 Style = Annotated[
     Literal["text", "csv", "latex"], Help("How the table is printed: text, csv or latex.", "HOW", "--format")
 ]
 TextOrCsv = Annotated[Literal["text", "csv"], Help("How the table is printed: text or csv.", "HOW", "--format")]
 
 
-def _with_first(args: Sequence[str]) -> list[str]:
-    """The same words with every `--with MODULE` before the verb, so that all verbs have it."""
+def _common_first(args: Sequence[str]) -> list[str]:
+    """The same words with every `--with MODULE` and `--debug` before the verb, so that all verbs have them."""
     modules: list[str] = []
     others: list[str] = []
     words = iter(args)
@@ -101,8 +124,47 @@ def _with_first(args: Sequence[str]) -> list[str]:
                 raise typer.BadParameter("--with needs a module or a .py file after it")
             modules += [word, module]
         else:
-            (modules if word.startswith("--with=") else others).append(word)
+            (modules if word == "--debug" or word.startswith("--with=") else others).append(word)
     return [*modules, *others]
+
+
+def _insist_on_working_directory() -> None:
+    try:
+        os.getcwd()
+    except OSError as problem:
+        raise InputError(
+            f"The folder that you are in is gone or cannot be entered ({problem.strerror}); cd into another one."
+        ) from problem
+
+
+def _breakage(problem: Exception) -> str:
+    """One sentence on what broke."""
+    if isinstance(problem, MemoryError):
+        return "The memory was not enough; take fewer or shorter texts, or a smaller model, and run the same again."
+    lines = str(problem).strip().splitlines() or ["no reason given"]
+    what = f"{type(problem).__name__}: {lines[0].rstrip('.')}"
+    if isinstance(problem, OSError) and problem.strerror:
+        what = f"{problem.strerror}: {problem.filename}" if problem.filename else problem.strerror
+    return f"This broke on the way ({what}); the same command with --debug shows where."
+
+
+def _flushed(code: int) -> int:
+    """The exit code, when all that was said has gone out."""
+    try:
+        if sys.stdout is not None:  # as it is where it was closed before we began
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+    except OSError as problem:  # what it is redirected to is full
+        _forget_output()
+        say(f"The output could not be written ({problem.strerror}); make room and run the same again.")
+        return code or BROKEN
+    return code
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(line: str) -> None:

@@ -22,8 +22,9 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
+from veridical.core.device import computing
 from veridical.core.errors import InputError
-from veridical.core.options import Help, Option, options_in, values_in
+from veridical.core.options import Help, Option, check_all, options_in, values_in
 
 MANY = 6  # options: from here on a verb takes them from a file too
 WIDTH = 72  # of an example; help is shown with 80 columns at most
@@ -92,14 +93,15 @@ class Verb:
         unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
         return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
 
-    def _check_places(self, arguments: Mapping[str, Any]) -> None:
-        """Refuse a place that must not be written to before anything is computed whose result would go there."""
+    def _check(self, arguments: Mapping[str, Any]) -> None:
+        """Refuse what can be seen to be wrong before anything is loaded or computed."""
+        values: list[tuple[Option, Any]] = []
         for name, part in self.parts.items():
             if isinstance(part, Option):
-                part.check_place(arguments.get(name, part.default))
+                values.append((part, arguments.get(name, part.default)))
             else:
-                for option in options_in(part):
-                    option.check_place(getattr(arguments[name], option.name))
+                values += [(option, getattr(arguments[name], option.name)) for option in options_in(part)]
+        check_all(values)
 
     def _values(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         """What was typed, on top of the settings and of the config file, as values of the options."""
@@ -119,8 +121,9 @@ class Verb:
 
         def callback(**typed: Any) -> None:
             arguments = self.arguments(typed)
-            self._check_places(arguments)
-            self.function(**arguments)
+            with computing(*_where(arguments)):
+                self._check(arguments)
+                self.function(**arguments)
 
         parameters = [_parameter(option) for option in sorted(self.typed, key=lambda o: not o.help.argument)]
         callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -134,6 +137,16 @@ def _table(file: Any, overrides: Sequence[str]) -> dict[str, Any]:
     from veridical.core.settings import merge, read_toml
 
     return merge(read_toml(file) if file else {}, overrides)
+
+
+def _where(arguments: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The device and the tokens at once that were asked for, of a verb that runs models."""
+    fields = [vars(value) for value in arguments.values() if dataclasses.is_dataclass(value)]
+    device, budget = (
+        next((held[name] for held in (arguments, *fields) if held.get(name) is not None), None)
+        for name in ("device", "budget")
+    )
+    return device, budget
 
 
 class PlainCommand(TyperCommand):

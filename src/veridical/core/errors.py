@@ -1,4 +1,4 @@
-"""The one error a user's mistake raises; the command line turns it into exit code 2 and its sentence."""
+"""The error that a user's mistake raises (exit code 2 and its sentence), and those of what broke on the way (1)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ class InputError(ValueError):
     """Something the user gave cannot be used: the message names the value, what is allowed and the way out."""
 
 
+class BreakdownError(InputError):
+    """What was given could be used until something broke on the way: a full disk, a file that was deleted."""
+
+
 class Caution(UserWarning):
     """Something the user should know about a result that is given all the same."""
 
@@ -19,7 +23,12 @@ def unknown(kind: str, value: str, allowed: Iterable[str]) -> InputError:
     names = sorted(allowed)
     near = difflib.get_close_matches(value, names, n=1, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    return InputError(f"There is no {kind} {value!r}.{hint} Known: {', '.join(names)}.")
+    name = repr(value if len(value) <= 80 else f"{value[:77]}...")
+    return InputError(f"There is no {kind} {name}.{hint} Known: {', '.join(names)}.")
+
+
+class ExhaustedError(RuntimeError):
+    """One text alone is too much for a device's memory; the command line says so and ends with exit code 1."""
 
 
 class GridError(RuntimeError):

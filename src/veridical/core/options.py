@@ -10,18 +10,24 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
+import operator
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from difflib import get_close_matches
+from numbers import Real
 from pathlib import Path
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, Union, overload
 
+from veridical.core.device import computing
 from veridical.core.errors import InputError, unknown
+from veridical.core.kinds import insist_on_kind
 from veridical.core.place import A_RUN, written
-from veridical.core.ranges import Range, at_least, ranges
+from veridical.core.ranges import Range, at_least, between, ranges
+from veridical.core.readable import shown
 from veridical.core.records import Given
 from veridical.core.spec import listed
 from veridical.core.values import read, write
@@ -44,11 +50,25 @@ class Help:
     argument: bool = False  # it has a place in the command instead of a name
     commas: bool = True  # of several values: `a,b` is two; without it only the option given again
     reads: Callable[[Sequence[str]], Any] | None = None  # the value from all that was typed
+    none: bool = False  # the word `none` is no text but takes back what a config file says
     table: str = ""  # settings, typed as `--set TABLE.KEY=VALUE`
     hidden: bool = False  # from the command line: in Python only
 
 
 Hidden = functools.partial(Help, hidden=True)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A note on an option: who refuses a wrong value before any model or data is loaded. Imported when it is asked,
+    because the rooms that know what there is stand above this one."""
+
+    module: str
+    function: str
+
+    def check(self, value: Any) -> None:
+        if value is not None:
+            operator.attrgetter(self.function)(importlib.import_module(self.module))(value)
 
 
 @dataclass(frozen=True)
@@ -89,6 +109,13 @@ class Option:
         return _typed(self.annotation)
 
     @property
+    def _said(self) -> Any:
+        """What a value that was said may be. Where none is the default nobody has to say it, and `none` is a text."""
+        kinds = [kind for kind in _members(self.kind) if kind is not type(None)]
+        is_text = self.default is None and str in kinds and not self.help.none
+        return Union[tuple(kinds)] if is_text else self.kind  # noqa: UP007  as below
+
+    @property
     def item(self) -> Any:
         """Of an option that takes several values, the type of each. A number of things is one value."""
         members = _members(self.kind)
@@ -112,37 +139,60 @@ class Option:
         """Its value from what was typed, or from a file, checked; `who` is the subject of the error's sentence."""
         if self.help.table:
             if not isinstance(given, Mapping):
-                raise InputError(f"{who} is {given!r}; it is a table: write [{self.help.table}] with keys under it.")
+                raise InputError(
+                    f"{who} is {shown(given)}; it is a table: write [{self.help.table}] with keys under it."
+                )
             return given
         if isinstance(given, Mapping):
             raise InputError(f"{who} is a table; it takes a value: write {who} = value.")
-        value = self._several(given, who) if self.item is not None else read(given, self.kind, who)
+        value = self._several(given, who) if self.item is not None else read(given, self._said, who)
         self.check(value, who)
         return value
 
     def _several(self, given: Any, who: str) -> Any:
-        texts = [given] if isinstance(given, str) or not isinstance(given, Sequence) else list(given)
+        several = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
+        texts = [read(each, str, who) for each in several]
         if self.help.reads is not None:
             return self.help.reads(texts)
         if self.item is not str:  # numbers may also be joined as in a spec: 0+1+2
-            texts = [str(text).replace("+", ",") for text in texts]
-        return tuple(read(text, self.item, who) for text in (listed(texts) if self.help.commas else texts))
+            texts = [text.replace("+", ",") for text in texts]
+        if self.help.commas and not (texts := listed(texts)):
+            typed = ", ".join(map(repr, several)) or "empty"
+            noun = self.spelling.strip("-").replace("-", " ")
+            raise InputError(f"{who} is {typed}, so no {noun} is named; name one, or leave it out.")
+        return tuple(read(text, self.item, who) for text in texts)
 
     def check(self, value: Any, who: str) -> None:
         """Refuse what its range or its choices do not allow."""
         items = value if isinstance(value, (list, tuple)) and self.item is not None else (value,)
         choices = _choices(self.item or self.kind)
         for item in items:
-            if choices and item is not None and item not in choices:
-                raise InputError(f"{who} is {item!r}; allowed: {', '.join(map(str, choices))}.")
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            for allowed in ranges(self.annotation):
-                allowed.check(value, who)
+            if choices and isinstance(item, (str, int)) and item not in choices:
+                raise InputError(f"{who} is {shown(item)}; allowed: {', '.join(map(str, choices))}.")
+        insist_on_kind(value, self.annotation, who)
+        for item in items:
+            if isinstance(item, Real) and not isinstance(item, bool):
+                for allowed in ranges(self.annotation):
+                    allowed.check(item, who)
 
     def check_place(self, value: Any) -> None:
         """Of an option that says where to write: refuse a place that must not or cannot be written to."""
         for note in written(self.annotation):
             note.check(value)
+
+    def check_names(self, value: Any) -> None:
+        """Refuse names and places of which there is none."""
+        for note in _notes(self.annotation):
+            note.check(value)
+
+
+def check_all(values: Sequence[tuple[Option, Any]]) -> None:
+    """Where will be written first, because that costs nothing to look at; then what is named."""
+    for option, value in values:
+        option.check_place(value)
+    for option, value in values:
+        if value is not option.default:  # what is ours needs no look, for which seconds would go into imports
+            option.check_names(value)
 
 
 def options_in(kind: Any) -> list[Option]:
@@ -166,6 +216,8 @@ def values_in(options: Sequence[Option], table: Mapping[str, Any], where: str = 
     for key, value in table.items():
         if key not in by_key:
             raise unknown("setting", key, known)
+        if by_key[key].name in values:
+            raise InputError(f"{key}{where} is there twice, under two names; keep one of them.")
         values[by_key[key].name] = by_key[key].read(value, f"{key}{where}")
     return values
 
@@ -208,11 +260,13 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
             except TypeError as problem:
                 raise TypeError(f"{function.__name__}() {problem}{_nearest(given, signature)}") from None
             leading = [bound.pop(parameter.name) for parameter in before]
-            record = kind(**bound)  # type: ignore[call-arg]
             for option in options:
-                option.check(getattr(record, option.name), option.name)
-                option.check_place(getattr(record, option.name))
-            return function(*leading, record)
+                if option.name in bound:
+                    option.check(bound[option.name], option.name)
+            record = kind(**bound)  # type: ignore[call-arg]
+            with computing(getattr(record, "device", None), getattr(record, "budget", None)):
+                check_all([(option, getattr(record, option.name)) for option in options])
+                return function(*leading, record)
 
         called.__signature__ = signature  # type: ignore[attr-defined]
         lines = [f"    {option.name}: {option.help.sentence}" for option in options if option.help.sentence]
@@ -234,6 +288,12 @@ def _nearest(given: Mapping[str, Any], signature: inspect.Signature) -> str:
 def _help(annotation: Any) -> Help:
     notes = [note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, Help)]
     return notes[-1] if notes else Help("", hidden=True)
+
+
+def _notes(annotation: Any) -> list[Checked]:
+    """Also inside a union: `Data | None`."""
+    inside = [note for part in typing.get_args(annotation) for note in _notes(part)]
+    return inside + [note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, Checked)]
 
 
 def _bare(annotation: Any) -> Any:
@@ -276,25 +336,42 @@ Count = Annotated[int, at_least(1)]
 Tick = Callable[[int], None]
 share = Range("above 0 and at most 1", lambda value: 0 < value <= 1)
 TOKEN_BUDGET = 2048  # padded tokens in a batch; on a CPU 512 to 2,048 were fastest
+USUAL_TOKENS = f"{TOKEN_BUDGET} on a CPU; found by itself elsewhere"
 DATA = "A dataset's name, hub:owner/name, a file or a folder"
 METHODS = "Some of `veridical list methods`: name:option=value, with commas or repeated."
 METRICS = "Some of `veridical list metrics`: name:option=value, with commas or repeated."
+
+A_METHOD = Checked("veridical.attribution", "methods.choose_all")
+A_METRIC = Checked("veridical.metric", "metrics.choose_all")
+A_DATASET = Checked("veridical.data", "insist_on_name")
+DATASETS = Checked("veridical.data", "insist_on_names")
 
 Model = Annotated[Any, Help("A run folder, a model's folder or a hub id.", "MODEL", argument=True)]
 Models = Annotated[
     Sequence[Any], Help("Run folders, models' folders or hub ids.", "MODEL...", argument=True, commas=False)
 ]
-Data = Annotated[Given | Path, Help(f"{DATA} (see `veridical data list`).", "DATA")]
-Ood = Annotated[Sequence[Given | Path], Help("Data from other domains, with commas or repeated.", "DATA")]
+Data = Annotated[Given | Path, Help(f"{DATA} (see `veridical data list`).", "DATA"), A_DATASET]
+Ood = Annotated[Sequence[Given | Path], Help("Data from other domains, with commas or repeated.", "DATA"), DATASETS]
 Split = Annotated[str, Help("Split of the data: train, dev, test, or what else it has.", "SPLIT")]
 Texts = Annotated[Count, Help("At most so many texts, a seeded sample.")]
 Examples = Annotated[Count | None, Help("At most so many examples of every split, a sample.")]
-Methods = Annotated[Names, Help(METHODS)]
-Metrics = Annotated[Names, Help(METRICS)]
+Methods = Annotated[Names, Help(METHODS), A_METHOD]
+Metrics = Annotated[Names, Help(METRICS), A_METRIC]
 Target = Annotated[str | int, Help("Explained class: predicted, gold, a name or an index.", "CLASS")]
-Seed = Annotated[int, Help("Seed of the sample and of everything random.")]
+SEEDS = between(0, 2**32 - 1)
+Seed = Annotated[int, Help("Seed of the sample and of everything random."), SEEDS]
 Out = Annotated[Place, Help("Folder for report.html and everything behind it."), A_RUN]
 Json = Annotated[bool, Help("Print data for a program instead of text.", option="--json")]
 Progress = Annotated[bool | None, Hidden("Whether progress is shown; false is silence.")]
-Budget = Annotated[int, Hidden("Padded tokens in one pass of the model.")]
+Device = Annotated[
+    str | None, Help("Where models run: cpu, cuda, cuda:1, mps, or auto, which takes what there is.", default="auto")
+]
+Budget = Annotated[
+    Count | None,
+    Help(
+        "Padded tokens that a model is given at once.",
+        option="--batch-tokens",
+        default=USUAL_TOKENS,
+    ),
+]
 Ticks = Annotated[Tick | None, Hidden("Called with how many texts are done now.")]

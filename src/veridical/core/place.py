@@ -93,14 +93,22 @@ def check_apart(path: str | Path | None, option: str, *sources: Any) -> None:
     for source in sources:
         if isinstance(source, (str, Path)) and os.path.isfile(source) and os.path.samefile(path, source):
             raise InputError(f"{option} {path} would be written over the very file that is read; name another file.")
+        if isinstance(source, (str, Path)) and os.path.isdir(source) and os.path.samefile(Path(path).parent, source):
+            raise InputError(f"{option} {path} would be written over a file of {source}, which is read; name another.")
+
+
+def check_page(path: str | Path | None, option: str) -> None:
+    """Insist that a page takes the place of no file but a page: what is named by mistake may be a model's."""
+    if path is not None and os.path.isfile(path) and Path(path).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"{option} {path} is there and is no page (.html); name another file, or move it away.")
 
 
 # -- looking ------------------------------------------------------------------------------------------------
 
 
-def unwritable(path: str | Path, problem: Exception) -> InputError:
+def unwritable(path: str | Path, problem: Exception, kind: type[InputError] = InputError) -> InputError:
     reason = getattr(problem, "strerror", None) or problem
-    return InputError(f"{path} cannot be written ({reason}); make room or choose another folder.")
+    return kind(f"{path} cannot be written ({reason}); make room or choose another folder.")
 
 
 def _refuse(path: Path, wanted: Kind, allowed: tuple[str, ...]) -> str:

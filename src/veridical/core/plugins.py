@@ -38,7 +38,9 @@ _loaded: set[str] = set()  # names and paths that need no second look
 def use(*modules: str) -> None:
     """Import modules with parts of your own, here and in every worker process: dotted names, or paths of .py files."""
     named = listed(map(str, modules))
-    names = [str(Path(name).expanduser().resolve()) if _is_path(name) else name for name in named]
+    if modules and not named:
+        raise InputError(f"{modules[0]!r} names no module with parts; give a .py file, or leave it out.")
+    names = [os.path.realpath(os.path.expanduser(name)) if _is_path(name) else name for name in named]
     for name in names:
         _import(name)
     os.environ[WITH] = ",".join(dict.fromkeys([*_given(), *names]))
@@ -110,7 +112,7 @@ def _import(name: str, brought: str = "") -> None:
     except InputError:
         _loaded.discard(name)
         raise
-    except Exception as problem:  # whatever a user's module may raise
+    except (Exception, SystemExit) as problem:  # whatever a user's module may raise: a script may end itself
         _loaded.discard(name)
         raise InputError(_why(name, problem, brought)) from problem
 
@@ -123,7 +125,7 @@ def _is_imported(path: Path) -> bool:
 
 def _findable(path: Path) -> str:
     """The name under which a file can be imported from now on."""
-    if not path.is_file() or path.suffix != ".py":
+    if not os.path.isfile(path) or path.suffix != ".py":
         raise InputError(f"There is no file {str(path)!r} with parts; give a .py file, or a module's dotted name.")
     if not path.stem.isidentifier():
         raise InputError(f"{path} cannot be imported: {path.stem!r} is no name that Python allows; rename the file.")
@@ -137,15 +139,20 @@ def _findable(path: Path) -> str:
     return path.stem
 
 
-def _why(name: str, problem: Exception, brought: str) -> str:
+def _why(name: str, problem: BaseException, brought: str) -> str:
     missing = problem.name if isinstance(problem, ModuleNotFoundError) else None
     if missing is not None and (name == missing or name.startswith(f"{missing}.")):
         near = Path(f"{name.replace('.', '/')}.py")
-        hint = f"here is a file of that name, so write {near}" if near.exists() else "install it, or give its .py file"
+        hint = (
+            f"here is a file of that name, so write {near}"
+            if os.path.exists(near)
+            else "install it, or give its .py file"
+        )
         return f"There is no module {name!r}{brought} that can be imported from here; {hint}."
     what = f"{type(problem).__name__}: {problem}"
     if isinstance(problem, SyntaxError):
-        where = f"line {problem.lineno} of {problem.filename} is not Python"
+        line = f"line {problem.lineno} of {problem.filename}" if problem.lineno else "it"  # none: a null byte
+        where = f"{line} is not Python"
         return f"{name}{brought} cannot be imported: {where} ({what}); mend it, or leave it out."
     frames = traceback.extract_tb(problem.__traceback__)
     source = _file_of(name)

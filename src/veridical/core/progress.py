@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from types import TracebackType
 
 from rich.console import Console
@@ -13,6 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+
+QUIET = 30.0  # seconds without a line, outside a terminal, after which one is said
 
 
 class Report:
@@ -32,19 +36,34 @@ class Report:
             disable=not self.console.is_terminal or self.console.quiet,
         )
         self._task = self._bar.add_task(title, total=total, completed=done, text="")
+        self._begun = self._last = time.monotonic()
+        self._text = ""
+        self._over = threading.Event()
 
     def __enter__(self) -> Report:
         self._bar.start()
+        self._begun = self._last = time.monotonic()
+        if not self.console.is_terminal and not self.console.quiet:
+            threading.Thread(target=self._beat, daemon=True).start()
         return self
+
+    def _beat(self) -> None:
+        """Until the work is over, a line whenever there was none for a while: in a log silence looks like death."""
+        while not self._over.wait(QUIET / 10):
+            if time.monotonic() - self._last >= QUIET:
+                minutes = (time.monotonic() - self._begun) / 60
+                self.say(f"{self.title}: {self.done} of {self.total}  {self._text}  after {minutes:.1f} min")
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._over.set()
         self._bar.stop()
 
     def advance(self, text: str = "", steps: int = 1) -> None:
         """Some steps further; outside a terminal every tenth of the way gets a line."""
         self.done += steps
+        self._text = text
         self._bar.update(self._task, completed=self.done, text=text)
         tenth = self.done * 10 // self.total > (self.done - steps) * 10 // self.total
         if tenth and not self.console.is_terminal:
@@ -52,4 +71,5 @@ class Report:
 
     def say(self, line: str) -> None:
         """A line that stays."""
+        self._last = time.monotonic()
         self.console.print(line, soft_wrap=True, markup=False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from veridical.core.errors import InputError
+from veridical.core.readable import shown
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Range:
         for item in value if isinstance(value, tuple) else (value,):
             if item is not None and not self.holds(item):
                 finite = ", and finite" if item == math.inf else ""
-                raise InputError(f"{who} is {item:g}; it must be {self.phrase}{finite}.")
+                raise InputError(f"{who} is {_written(item)}; it must be {self.phrase}{finite}.")
 
 
 def at_least(low: float) -> Range:
@@ -47,6 +48,13 @@ def between(low: float, high: float, *, without: Literal["low", "high"] | None =
     if without == "high":
         return Range(f"at least {_plain(low)} and below {_plain(high)}", lambda value: low <= value < high)
     return Range(f"from {_plain(low)} to {_plain(high)}", lambda value: low <= value <= high)
+
+
+def _written(number: Any) -> str:
+    try:
+        return f"{number:g}"
+    except (OverflowError, TypeError, ValueError):  # too large for a float, or no number
+        return shown(number)
 
 
 def _plain(number: float) -> str:

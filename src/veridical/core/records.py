@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 Span = tuple[int, int]
+LATER = {"left out at its default": True}  # marks a field that a record was given later (`store.plain`)
 Operator = Literal["delete", "mask", "attention", "zero_id_attended"]  # how tokens are erased (model/erase.py)
 Level = Literal["token", "word"]  # what is erased at a time
 
@@ -27,6 +28,9 @@ class Example:
     label: int | tuple[int, ...] | None = None  # multi-label: the indices that hold
     context: str | None = None
     rationale: tuple[Span, ...] = ()  # character spans in `text`
+    document: str | None = field(
+        default=None, metadata=LATER
+    )  # that the text comes from, where several texts come from one
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +150,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one explanation took: wall seconds (its share by tokens) and sequences through the model."""
+    """What one explanation took: wall seconds (its share by tokens) and sequences through the model.
+
+    Sequences may be short, and work beside the model is none: `explanations/passes.py` counts both.
+    """
 
     seconds: float = 0.0
     forward: float = 0.0
@@ -164,6 +171,7 @@ class Attribution:
     method: str  # its spec, options that are not at their default included
     options: Mapping[str, object] = field(default_factory=dict)  # all of them
     cost: Cost = Cost()
+    sampling_error: float | None = None  # of a method that draws, as a share of the scores' spread over the tokens
 
     @property
     def example(self) -> Example:

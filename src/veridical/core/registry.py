@@ -6,17 +6,20 @@ hash and report read name, type and default from there.
 
 from __future__ import annotations
 
+import ast
 import importlib
-import importlib.util
 import inspect
 import pkgutil
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from veridical.core import plugins
 from veridical.core.errors import InputError, unknown
+from veridical.core.readable import insist_on_characters, shown
 from veridical.core.spec import Spec, listed
 from veridical.core.values import read, write
 
@@ -53,11 +56,11 @@ class Choice(Generic[T]):
 
 
 class Registry(Generic[T]):
-    """The entries of one kind. A name is looked for in the package's module that is called so, then in all of them and
-    in users' own modules."""
+    """The entries of one kind, which `decorator` registers. A name is looked for in the module of the package whose
+    source registers it, then in all of them and in users' own modules."""
 
-    def __init__(self, kind: str, package: str):
-        self.kind, self.package = kind, package
+    def __init__(self, kind: str, package: str, decorator: str = ""):
+        self.kind, self.package, self.decorator = kind, package, decorator
         self._entries: dict[str, T] = {}
         self._scanned = False
 
@@ -76,13 +79,36 @@ class Registry(Generic[T]):
                 raise
         plugins.load()
 
+    @cached_property
+    def _declared(self) -> tuple[dict[str, str], bool]:
+        """The names that stand in the package's files, with their modules, and whether these are all of them; read
+        without running them, because what they import takes seconds."""
+        modules: dict[str, str] = {}
+        complete = bool(self.decorator)
+        for folder in importlib.import_module(self.package).__path__ if complete else ():
+            for path in Path(folder).glob("[!_]*.py"):
+                for call in ast.walk(ast.parse(path.read_bytes())):
+                    if (
+                        isinstance(call, ast.Call)
+                        and isinstance(call.func, ast.Name)
+                        and call.func.id == self.decorator
+                    ):
+                        name = call.args[0] if call.args else None
+                        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                            modules[name.value] = f"{self.package}.{path.stem}"
+                        else:  # made of something: only running the file tells
+                            complete = False
+        return modules, complete
+
     def _look_for(self, name: str) -> None:
-        """A thing in the file that has its name is found without reading the others."""
-        module = f"{self.package}.{name}"
-        if name not in self._entries and not self._scanned and name.isidentifier() and importlib.util.find_spec(module):
-            importlib.import_module(module)
-            plugins.load()  # which may have a name of ours: that is said
-        if name not in self._entries:
+        """A thing is found without running the files of others, and so is that there is none."""
+        if name in self._entries:
+            return
+        modules, complete = self._declared
+        if not self._scanned and name in modules:
+            importlib.import_module(modules[name])
+        plugins.load()  # which may have a name of ours: that is said
+        if name not in self._entries and not complete:
             self._scan()
 
     def __iter__(self) -> Iterator[T]:
@@ -96,7 +122,7 @@ class Registry(Generic[T]):
     def __getitem__(self, name: str) -> T:
         self._look_for(name)
         if name not in self._entries:
-            raise unknown(self.kind, name, self._entries)
+            raise unknown(self.kind, name, {*self._entries, *self._declared[0]})
         return self._entries[name]
 
     def choose(self, spec: str | Spec | Choice[T], **options: Any) -> Choice[T]:
@@ -104,7 +130,10 @@ class Registry(Generic[T]):
         if isinstance(spec, Choice):
             return spec
         if isinstance(spec, str):
+            insist_on_characters(spec, f"The {self.kind}")
             spec = Spec.read(spec)
+        if not isinstance(spec, Spec):
+            raise InputError(f"The {self.kind} is {shown(spec)}; name it with a text, like name:option=value.")
         name, trailing = spec.head
         entry = self[name]
         if trailing:
@@ -113,8 +142,8 @@ class Registry(Generic[T]):
 
     def choose_all(self, specs: str | Choice[T] | Iterable[str | Choice[T]]) -> list[Choice[T]]:
         """Several specs, comma-separated or as a list."""
-        given = [specs] if isinstance(specs, (str, Choice)) else specs
-        parts = (part for spec in given for part in ([spec] if isinstance(spec, Choice) else listed(spec)))
+        given = [specs] if isinstance(specs, (str, Choice)) or not isinstance(specs, Iterable) else specs
+        parts = (part for spec in given for part in (listed(spec) if isinstance(spec, str) else [spec]))
         return [self.choose(part) for part in parts]
 
 

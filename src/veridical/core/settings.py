@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from veridical.core.errors import InputError, unknown
+from veridical.core.readable import parse_toml, shown, shown_path
 from veridical.core.spec import pair
 from veridical.core.values import read
 
@@ -18,11 +18,12 @@ T = TypeVar("T")
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_toml(Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as problem:
-        raise InputError(f"{path} cannot be read ({problem.strerror}); give the path of a TOML file.") from problem
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} is not valid TOML: {problem}.") from problem
+        reason = f"({problem.strerror}); give the path of a TOML file"
+        raise InputError(f"{shown_path(path)} cannot be read {reason}.") from problem
+    except ValueError as problem:  # no TOML, no UTF-8, or a name with a null byte
+        raise InputError(f"{shown_path(path)} is not valid TOML: {problem}.") from problem
 
 
 def merge(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
@@ -52,7 +53,7 @@ def build(kind: type[T], table: Mapping[str, Any], *, base: T | None = None, whe
             raise unknown("setting", name, [f"{where}.{known}" if where else known for known in fields])
         if dataclasses.is_dataclass(hints[key]):
             if not isinstance(value, Mapping):
-                raise InputError(f"{name} is {value!r}; it is a table: write [{name}] with keys under it.")
+                raise InputError(f"{name} is {shown(value)}; it is a table: write [{name}] with keys under it.")
             inner = getattr(base, key) if base is not None else None
             given[key] = build(hints[key], value, base=inner, where=name)  # type: ignore[type-var]
         elif isinstance(value, Mapping):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,6 +21,7 @@ ALPHA = 0.05
 FEWEST = 5  # values an interval needs: BCa of two values returns the two
 RESAMPLES = 4_999
 EXACT_UP_TO = 50  # differences: below, the signed-rank test enumerates all signs
+SIDES_EXACT_UP_TO = 192  # of a one-sided test, whose levels are far out where the normal tail is wrong
 CHUNK = 256  # rows whose resampled means are held at once
 HELD = 2**24  # numbers that a table of bootstrap counts may have
 NOTHING = 5e-10  # sums of two differences below this are 0
@@ -37,6 +39,14 @@ class Estimate:
     high: float | None
     n: int  # values
     undefined: int  # that do not exist
+
+
+def proportion(successes: int, of: int) -> tuple[float, float]:
+    """The exact 95% interval of a share (Clopper and Pearson)."""
+    from scipy.stats import binomtest
+
+    bounds = binomtest(successes, of).proportion_ci(LEVEL, "exact")
+    return float(bounds.low), float(bounds.high)
 
 
 def number(value: float | None) -> float | None:
@@ -172,28 +182,94 @@ def signed_rank(differences: np.ndarray) -> Paired:
     Zeros are left out and counted; if nothing else is there, p = 1. Up to fifty differences p is exact, ties
     included (all signs equally likely, given the ranks); beyond, normal. Effect: matched rank-biserial correlation.
     """
-    from scipy.special import ndtr
-    from scipy.stats import rankdata
-
     d = np.atleast_2d(np.asarray(differences, dtype=np.float64))
     there = ~np.isnan(d)
     n = there.sum(1)
-    d, means = _even(d), np.where(there, d, 0.0).sum(1)
+    ranks = _signed_ranks(d)
+    total = np.abs(ranks).sum(1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effect = np.where(total > 0, ranks.sum(1) / total, 0.0)
+        difference = np.where(n > 0, np.where(there, d, 0.0).sum(1) / n, np.nan)
+    p = np.minimum(1.0, 2 * np.minimum(*_sides(ranks, EXACT_UP_TO)))
+    p, effect = np.where(n > 0, p, np.nan), np.where(n > 0, effect, np.nan)
+    return Paired(p, effect, difference, n, (there & (ranks == 0)).sum(1))
+
+
+def signed_rank_sides(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One-sided p of the signed-rank test per row of [rows, n]: that values lie above 0, and that they lie below.
+
+    Exact up to 192 differences, ties included; beyond, normal. 1 where no value differs from 0, or none is there.
+    """
+    return _sides(_signed_ranks(np.atleast_2d(np.asarray(differences, dtype=np.float64))), SIDES_EXACT_UP_TO)
+
+
+def _signed_ranks(d: np.ndarray) -> np.ndarray:
+    """The rank of every difference by size in its row, with the difference's sign; 0 where it is 0 or not there."""
+    from scipy.stats import rankdata
+
+    there = ~np.isnan(d)
+    d = _even(d)
     zeros = (d == 0).sum(1)
     # Zeros take the lowest ranks and missing values the highest: neither touches the order of the rest.
     ranks = rankdata(np.where(there, np.abs(d), np.inf), axis=1) - zeros[:, None] if d.size else np.zeros_like(d)
-    ranks = np.where(there & (d != 0), ranks, 0.0)
-    plus, total = np.where(d > 0, ranks, 0).sum(1), ranks.sum(1)
-    used = n - zeros
+    return np.where(there & (d != 0), np.copysign(ranks, d), 0.0)
+
+
+def _sides(ranks: np.ndarray, exact_up_to: int) -> tuple[np.ndarray, np.ndarray]:
+    """One-sided p per row of signed ranks, above and below 0; 1 where no rank is left."""
+    from scipy.special import ndtr
+
+    used, size = (ranks != 0).sum(1), np.abs(ranks)
     with np.errstate(invalid="ignore", divide="ignore"):
-        z = (plus - total / 2) / np.sqrt((ranks**2).sum(1) / 4)
-        effect = np.where(total > 0, 2 * plus / total - 1, 0.0)
-        difference = np.where(n > 0, means / n, np.nan)
-    p = np.where(used > 0, 2 * ndtr(-np.abs(z)), 1.0)
-    for row in np.flatnonzero((used > 0) & (used <= EXACT_UP_TO)):
-        p[row] = _exact(ranks[row][ranks[row] > 0], plus[row])
-    p, effect = np.where(n > 0, p, np.nan), np.where(n > 0, effect, np.nan)
-    return Paired(p, effect, difference, n, zeros)
+        z = ranks.sum(1) / np.sqrt((size**2).sum(1))
+    above, below = np.where(used > 0, ndtr(-z), 1.0), np.where(used > 0, ndtr(z), 1.0)
+    plus = np.rint(2 * np.where(ranks > 0, ranks, 0.0).sum(1)).astype(int)
+    ordered = np.sort(size, axis=1)
+    first = np.diff(ordered, axis=1, prepend=0.0) > 0  # of a group of tied ranks
+    for row in np.flatnonzero((used > 0) & (used <= exact_up_to)):
+        starts = [*np.flatnonzero(first[row]).tolist(), size.shape[1]]
+        above[row], below[row] = _tails(tuple(b - a for a, b in pairwise(starts)), int(plus[row]))
+    return above, below
+
+
+@lru_cache(maxsize=2**16)  # net wins lie on a small lattice, so the same ties come again and again
+def _tails(ties: tuple[int, ...], at: int) -> tuple[float, float]:
+    """The chance that the sum of the positive ranks, doubled, is at least `at`, and that it is at most `at`.
+
+    `ties` has the size of each group of tied ranks, smallest first: the ranks follow from it. Mean ranks are halves,
+    so doubled they are whole. The largest group comes last and by its tails alone, which saves the longest step.
+    """
+    ranks = 2 * np.cumsum(ties) - np.array(ties) + 1
+    common, last = int(np.gcd.reduce(ranks)), int(np.argmax(ties))
+    ranks, at = ranks // common, at // common
+    sums, chance = np.zeros(1, dtype=np.int64), np.ones(1)  # of the other groups
+    for group in (g for g in range(len(ties)) if g != last):
+        steps, coins = ranks[group] * np.arange(ties[group] + 1), _coins(ties[group])
+        if len(sums) * len(steps) <= sums[-1] + steps[-1]:  # few sums: one by one
+            sums, chance = np.add.outer(sums, steps).ravel(), np.multiply.outer(chance, coins).ravel()
+        else:  # many: a place for each that can be
+            held = np.bincount(sums, chance)
+            chance = np.zeros(len(held) + steps[-1])
+            for step, coin in zip(steps, coins, strict=True):
+                chance[step:][: len(held)] += coin * held
+            sums = np.arange(len(chance))
+    missing, most = at - sums, ties[last] + 1
+    at_least = _coin_tails(ties[last])
+    above = at_least[np.minimum(np.maximum(-(-missing // ranks[last]), 0), most)]
+    below = at_least[np.minimum(np.maximum(most - 1 - missing // ranks[last], 0), most)]  # as many tails as heads
+    return min(1.0, float(chance @ above)), min(1.0, float(chance @ below))
+
+
+@lru_cache(maxsize=256)
+def _coins(count: int) -> np.ndarray:
+    """The chance of every number of heads among so many coins. [count + 1]"""
+    return np.array([math.comb(count, heads) / 2**count for heads in range(count + 1)])
+
+
+@lru_cache(maxsize=256)
+def _coin_tails(count: int) -> np.ndarray:
+    """The chance of at least so many heads among so many coins. [count + 2]"""
+    return np.append(_coins(count)[::-1].cumsum()[::-1], 0.0)
 
 
 def _even(differences: np.ndarray) -> np.ndarray:
@@ -203,18 +279,6 @@ def _even(differences: np.ndarray) -> np.ndarray:
     """
     largest = np.where(np.isnan(differences), 0.0, np.abs(differences)).max(1, initial=0.0, keepdims=True)
     return np.round(differences / np.where(largest > 0, largest, 1.0), 10)
-
-
-def _exact(ranks: np.ndarray, plus: float) -> float:
-    """Two-sided p of the sum of positive ranks; mean ranks are halves, so doubled they are whole."""
-    doubled = np.rint(2 * ranks).astype(int)
-    chance = np.zeros(doubled.sum() + 1)
-    chance[0] = 1.0
-    for rank in doubled:
-        chance[rank:] += chance[:-rank].copy()
-        chance /= 2
-    at = round(2 * plus)
-    return float(min(1.0, 2 * min(chance[: at + 1].sum(), chance[at:].sum())))
 
 
 def rank_sums(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

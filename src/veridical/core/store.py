@@ -12,6 +12,7 @@ that protocol, the only one there is. This is the only module that opens files f
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -19,24 +20,30 @@ import platform
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from veridical.core import place, plugins
-from veridical.core.errors import InputError
+from veridical.core.errors import BreakdownError, InputError
+from veridical.core.process import Process, this_process
+from veridical.core.readable import parse_json
+from veridical.core.records import LATER
 from veridical.core.spec import slug
 
 if TYPE_CHECKING:
     import pyarrow
 
 TEMPORARY = ".tmp-veridical-"  # prefix of everything not yet whole
-_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}[0-9a-f]{{8}}-.+", re.DOTALL)
+# A token, the process that writes (machine, number, start; not in folders of before), and what it is to become.
+_LEFTOVER = re.compile(rf"{re.escape(TEMPORARY)}([0-9a-f]{{8}})-(?:([0-9a-f]{{8}})\.([0-9]+)\.([0-9]*)-)?.+", re.DOTALL)
 _OLD_LEFTOVER = re.compile(r"\.tmp-[0-9a-f]{8}-(.+)", re.DOTALL)  # of versions before 0.2: others may name theirs so
-_LATER = "left out at its default"
+_FORSAKEN = 600.0  # seconds without a change after which another machine's writer counts as dead
+_writing: set[str] = set()  # tokens of what this process is writing
 
 
 # -- whole or absent ----------------------------------------------------------------------------------------
@@ -45,39 +52,60 @@ _LATER = "left out at its default"
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary path to write a file or folder to; it takes the place of `path` when the block ends."""
-    path = Path(path)
-    temporary = _temporary(path)
+    path, token = Path(path), secrets.token_hex(4)
+    temporary = _temporary(path, token)
+    _writing.add(token)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
         for inner in [*temporary.rglob("*"), temporary] if temporary.is_dir() else [temporary]:
             _sync(inner)
         if temporary.is_dir():
-            _swap(path, temporary)
+            _swap(path, temporary, token)
         else:
             place.check_file(path)
             os.replace(temporary, path)
         _sync(path.parent)
-    except OSError as problem:
+    except BaseException as problem:
         remove(temporary)
-        raise place.unwritable(path, problem) from problem
-    except BaseException:
-        remove(temporary)
+        if reason := _disk_error(problem):
+            raise place.unwritable(path, reason, BreakdownError) from problem
         raise
+    finally:
+        _writing.discard(token)
 
 
-def _temporary(path: Path) -> Path:
+@contextmanager
+def writing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write bytes to; it takes the place of `path` when the block ends."""
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        yield file
+
+
+def _disk_error(problem: BaseException) -> OSError | None:
+    """What the disk said, in whatever words a library that writes files passes it on: pyarrow, safetensors, torch."""
+    if number := re.search(r"\(os error (\d+)\)|\[errno (\d+)\]", str(problem)):
+        code = int(number[1] or number[2])
+        return OSError(code, os.strerror(code))
+    origin = problem.__context__ if isinstance(problem, RuntimeError) else problem
+    return origin if isinstance(origin, OSError) else None
+
+
+def _temporary(path: Path, token: str, mark: str = "") -> Path:
     # Part of the name is enough for a reader, and a long one would become too long for the file system.
-    return path.with_name(f"{TEMPORARY}{secrets.token_hex(4)}-{path.name[:40]}")
+    writer = this_process()
+    return path.with_name(
+        f"{TEMPORARY}{token}-{writer.machine}.{writer.process}.{writer.started}-{mark}{path.name[:40]}"
+    )
 
 
-def _swap(path: Path, new: Path) -> None:
+def _swap(path: Path, new: Path, token: str) -> None:
     """Put a folder in its place. It cannot be renamed onto another: the old one is moved out of the way first."""
     place.check_swap(path, new)
     if not path.is_dir():
         os.replace(new, path)
         return
-    old = _temporary(path)
+    old = _temporary(path, token, "old-")
     os.replace(path, old)
     os.replace(new, path)
     shutil.rmtree(old)
@@ -88,12 +116,17 @@ def create(path: str | Path, text: str) -> bool:
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except OSError as problem:
         if isinstance(problem, FileExistsError) and path.parent.is_dir():
             return False
-        raise place.unwritable(path, problem) from problem
+        raise place.unwritable(path, problem, BreakdownError) from problem
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as problem:
+        remove_file(path)  # half of it would say that somebody has made it
+        raise place.unwritable(path, problem, BreakdownError) from problem
     return True
 
 
@@ -107,10 +140,13 @@ def _sync(path: Path) -> None:
 
 def remove(path: str | Path) -> None:
     """Delete a file or a folder that was made here, if it is there. No link is followed."""
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        Path(path).unlink(missing_ok=True)  # another process may have been first
+    while os.path.isdir(path) and not os.path.islink(path):
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:  # another process was first with a part of it
+            continue
+    if os.path.lexists(path):
+        Path(path).unlink(missing_ok=True)  # as above
 
 
 def remove_file(path: str | Path) -> None:
@@ -120,7 +156,7 @@ def remove_file(path: str | Path) -> None:
 
 
 def clean(folder: str | Path) -> None:
-    """Delete what writers that were killed left behind. No link is followed."""
+    """Delete what writers that were killed left behind; what others still write is theirs. No link is followed."""
     for parent, folders, files in os.walk(folder):
         leftovers = [name for name in (*folders, *files) if _is_leftover(Path(parent) / name)]
         folders[:] = [name for name in folders if name not in leftovers]
@@ -132,11 +168,22 @@ def _is_leftover(path: Path) -> bool:
     """Whether a name is one that writers here give. The old form says less: it counts beside the thing it became."""
     if path.is_symlink():
         return False
-    if _LEFTOVER.fullmatch(path.name):
-        return True
+    if ours := _LEFTOVER.fullmatch(path.name):
+        token, machine, number, started = ours.groups()
+        return token not in _writing and (machine is None or _is_dead(Process(machine, int(number), started), path))
     old = _OLD_LEFTOVER.fullmatch(path.name)
     became = path.with_name(old[1]) if old else None
     return became is not None and (became.is_dir() if path.is_dir() else became.is_file())
+
+
+def _is_dead(writer: Process, path: Path) -> bool:
+    """Whether nobody goes on writing to a temporary path. Of another machine's process only the path's time tells."""
+    if writer.is_here():
+        return writer == this_process() or writer.is_gone()
+    try:
+        return time.time() - path.stat().st_mtime > _FORSAKEN
+    except OSError:  # it has just become what it was to become
+        return False
 
 
 # -- formats ------------------------------------------------------------------------------------------------
@@ -153,7 +200,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 def read_json(path: str | Path) -> Any:
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return parse_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise InputError(f"{path} cannot be read as JSON ({problem}); delete it to have it made again.") from problem
 
@@ -167,7 +214,7 @@ def read_jsonl(path: str | Path) -> list[Any]:
     rows: list[Any] = []
     for line in Path(path).read_bytes().split(b"\n")[:-1]:  # what follows the last line end is torn or empty
         try:
-            rows.append(json.loads(line))
+            rows.append(parse_json(line))
         except ValueError:
             break
     return rows
@@ -193,7 +240,8 @@ def read_parquet(path: str | Path, columns: Sequence[str] | None = None) -> pyar
         with open(path, "rb") as file:
             return pyarrow.parquet.read_table(file, columns=None if columns is None else list(columns))
     except (OSError, pyarrow.ArrowException) as problem:
-        raise InputError(f"{path} cannot be read as Parquet ({problem}); delete it to have it made again.") from problem
+        reason = next(iter(str(problem).splitlines()), type(problem).__name__)  # pyarrow goes on for lines
+        raise InputError(f"{path} cannot be read as Parquet ({reason}); delete it to have it made again.") from problem
 
 
 class Log:
@@ -202,20 +250,29 @@ class Log:
     def __init__(self, path: str | Path, keep: int = 0):
         rows = read_jsonl(path) if keep and Path(path).exists() else []
         if len(rows) < keep:
-            raise InputError(
-                f"{path} holds {len(rows)} whole lines, but {keep} were written; it was changed by hand: "
-                "delete its folder to start again."
-            )
+            lost = f"{path} holds {len(rows)} whole lines, but {keep} were written"
+            raise InputError(f"{lost}; it was changed by hand: delete its folder to start again.")
         write_jsonl(path, rows[:keep])
         self.count = keep
+        self._path = path
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115  one write per line, closed by close()
 
     def append(self, row: Any) -> None:
-        self._file.write(_line(row).encode())
+        line = _line(row).encode()
+        try:
+            if self._file.write(line) < len(line):  # a disk takes what it has room for, and says no the next time
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError as problem:
+            raise place.unwritable(self._path, problem, BreakdownError) from problem
         self.count += 1
 
     def sync(self) -> None:
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            raise place.unwritable(self._path, problem, BreakdownError) from problem
+        if not os.fstat(self._file.fileno()).st_nlink:
+            raise BreakdownError(f"{self._path} was deleted while it was written; delete its folder and start again.")
 
     def close(self) -> None:
         self._file.close()
@@ -254,7 +311,8 @@ def read_parts(folder: str | Path, columns: Sequence[str] | None = None) -> pyar
     paths = sorted(Path(folder).glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
     if not paths:
         raise InputError(f"{folder} holds no parts (part-0000.parquet, ...); run the stage that writes them.")
-    return pyarrow.concat_tables([read_parquet(path, columns) for path in paths])
+    # A column that holds nothing in one part has no type there, and a file of others may hold doubles for floats.
+    return pyarrow.concat_tables([read_parquet(path, columns) for path in paths], promote_options="permissive")
 
 
 # -- run folders --------------------------------------------------------------------------------------------
@@ -263,14 +321,14 @@ def read_parts(folder: str | Path, columns: Sequence[str] | None = None) -> pyar
 def later(default: Any) -> Any:
     """A field that a record was given later: at its default it is left out of specs, so that those written before it
     was there, and their hashes, stay what they are."""
-    return dataclasses.field(default=default, metadata={_LATER: True})
+    return dataclasses.field(default=default, metadata=LATER)
 
 
 def plain(value: Any) -> Any:
     """`value` as JSON knows it: records as mappings, tuples as lists, paths and NumPy values as theirs."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         held = [(f, getattr(value, f.name)) for f in dataclasses.fields(value)]
-        return {f.name: plain(v) for f, v in held if not (_LATER in f.metadata and v == f.default)}
+        return {f.name: plain(v) for f, v in held if not (LATER.items() <= f.metadata.items() and v == f.default)}
     if isinstance(value, Mapping):
         return {str(key): plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -17,6 +17,7 @@ import msgspec
 
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.readable import shown
 
 KEY = "schema"
 
@@ -62,6 +63,25 @@ def read(path: str | Path, kind: type[T], *, older: Older | None = None) -> T:
     return from_plain(store.read_json(path), kind, where=str(path), older=older)
 
 
+def read_fields(path: str | Path, *needed: str) -> dict[str, Any]:
+    """A mapping in a file of ours that is no record, with these of its fields: `model.hash` is one inside another."""
+    value = store.read_json(path)
+    if not isinstance(value, dict):
+        raise InputError(
+            f"{path} is not what Veridical wrote (but {shown(value)}); run the command that wrote it again."
+        )
+    for name in needed:
+        inner: Any = value
+        for key in name.split("."):
+            if not isinstance(inner, dict) or key not in inner:
+                raise InputError(
+                    f"{path} has no {name!r}: it was changed, or is of another kind of work than is needed here; name "
+                    "another folder, or run the command that wrote it again."
+                )
+            inner = inner[key]
+    return value
+
+
 def from_plain(value: Any, kind: type[T], *, where: str, older: Older | None = None) -> T:
     """A record from its plain form (`store.plain`), checked field by field; `where` names it in errors."""
     if not isinstance(value, dict):
@@ -78,7 +98,12 @@ def from_plain(value: Any, kind: type[T], *, where: str, older: Older | None = N
                 f"{where} has schema {schema}, which this version of Veridical no longer reads; run the command that "
                 "wrote it again, which reuses what was computed."
             )
-        fields = (older or {})[schema](fields)
+        try:
+            fields = (older or {})[schema](fields)
+        except (AttributeError, KeyError, TypeError) as problem:  # a field that such a file has is not there
+            raise InputError(
+                f"{where} is not what Veridical wrote ({problem}); run the command that wrote it again."
+            ) from problem
         schema += 1
     try:
         return msgspec.convert(fields, kind)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import types
 import typing
 from typing import Annotated, Any, Literal
 
 from veridical.core.errors import InputError
 from veridical.core.ranges import Range
+from veridical.core.readable import insist_on_characters, shown
 
+PLAIN = (str, int, float, bool)
 WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -25,26 +28,26 @@ def read(value: Any, annotation: Any, who: str) -> Any:
         return _first_that_fits(value, inner, who)
     if origin is Literal:
         for allowed in inner:
-            if value == allowed or str(value) == str(allowed):
+            if isinstance(value, PLAIN) and (value == allowed or value == str(allowed)):
                 return allowed
-        raise InputError(f"{who} is {value!r}; allowed: {', '.join(map(str, inner))}.")
+        raise InputError(f"{who} is {shown(value)}; allowed: {', '.join(map(str, inner))}.")
     if origin is tuple:
         parts = value.split("+") if isinstance(value, str) else value
         return tuple(read(part, inner[0], who) for part in (parts if isinstance(parts, (list, tuple)) else [parts]))
     if annotation is bool:
-        word = str(value).lower()
+        word = _text(value, who).lower()
         if word not in WORDS:
-            raise InputError(f"{who} is {value!r}; allowed: true, false.")
+            raise InputError(f"{who} is {shown(value)}; allowed: true, false.")
         return WORDS[word]
     if annotation in (int, float):
         return _number(value, annotation, who)
     if annotation is str:
-        return str(value)
+        return _text(value, who)
     raise TypeError(f"{who} has an annotation no option can have: {annotation}")
 
 
 def _first_that_fits(value: Any, kinds: tuple[Any, ...], who: str) -> Any:
-    if type(None) in kinds and (value is None or value in ("none", "None")):
+    if type(None) in kinds and (value is None or (isinstance(value, str) and value in ("none", "None"))):
         return None
     *others, last = (kind for kind in kinds if kind is not type(None))
     for kind in others:
@@ -58,14 +61,25 @@ def _first_that_fits(value: Any, kinds: tuple[Any, ...], who: str) -> Any:
 def _number(value: Any, kind: type[int] | type[float], who: str) -> int | float:
     # 1e3 is a whole number to a person; True and 2.5 are not.
     try:
-        number = float(value)
+        number = None if isinstance(value, (bytes, bytearray)) else float(value)
     except (TypeError, ValueError, OverflowError):  # an int of 400 digits is too large for a float
         number = None
     if number is None or isinstance(value, bool) or number != number:
-        raise InputError(f"{who} is {value!r}; it must be a number.")
+        raise InputError(f"{who} is {shown(value)}; it must be a number.")
     if kind is int and not number.is_integer():
-        raise InputError(f"{who} is {value!r}; it must be a whole number.")
+        raise InputError(f"{who} is {shown(value)}; it must be a whole number.")
     return int(number) if kind is int else number
+
+
+def _text(value: Any, who: str) -> str:
+    try:
+        text = str(value) if isinstance(value, (*PLAIN, os.PathLike)) else None
+    except ValueError:  # an int of more digits than Python writes
+        text = None
+    if text is None:
+        raise InputError(f"{who} is {shown(value)}; it must be a text.")
+    insist_on_characters(text, who)
+    return text
 
 
 def write(value: Any) -> str:

@@ -6,20 +6,25 @@ the only door: `hutto/movies:neutral=0.3`, `hub:owner/name:config@revision`, `re
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from veridical.core.errors import InputError
+from veridical.core.kinds import as_annotated
+from veridical.core.ranges import Seed, at_least
+from veridical.core.readable import insist_on_characters, shown
 from veridical.core.records import Dataset, Given
 from veridical.core.registry import Choice, Registry
 from veridical.core.spec import Spec
 from veridical.core.statistics import mean
 from veridical.core.text import words_of
+from veridical.data.sound import insist_on_dataset
 from veridical.data.split import sample
 
 Needs = Literal["index", "hub", "path"] | None
@@ -35,7 +40,7 @@ class Source:
     needs: Needs  # None: nothing; a package index or the hub the first time; files of the user's own
 
 
-datasets: Registry[Source] = Registry("dataset", "veridical.data")
+datasets: Registry[Source] = Registry("dataset", "veridical.data", "dataset")
 
 
 def dataset(
@@ -50,8 +55,14 @@ def dataset(
     return register
 
 
+@as_annotated
 def load_data(
-    spec: Given | Path, *, limit: int | None = None, seed: int = 0, splits: Iterable[str] = (), **options: Any
+    spec: Given | Path,
+    *,
+    limit: Annotated[int, at_least(1)] | None = None,
+    seed: Seed = 0,
+    splits: Iterable[str] = (),
+    **options: Any,
 ) -> Dataset:
     """The dataset a spec names, or an object of your own (a DataFrame, a datasets.Dataset, dicts, ...) is.
 
@@ -65,9 +76,7 @@ def load_data(
     for split in wanted:
         if split not in data.splits:
             called = spec if isinstance(spec, str) else data.name
-            raise InputError(f"{called!r} has no split {split!r}; it has: {', '.join(data.splits)}.")
-    if limit is not None and limit < 1:
-        raise InputError(f"limit is {limit}; it must be at least 1.")
+            raise InputError(f"{shown(called)} has no split {shown(split)}; it has: {', '.join(data.splits)}.")
     kept = {split: data.splits[split] for split in wanted}
     if limit is not None:
         kept = {split: sample(examples, limit, seed) for split, examples in kept.items()}
@@ -78,44 +87,56 @@ def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:
     if isinstance(spec, Dataset):
         if options:
             raise InputError(f"A Dataset is read already, so {', '.join(options)} cannot be set; leave it out.")
-        return spec
+        return insist_on_dataset(spec, "The data")
     if not isinstance(spec, (str, Path)):
         from veridical.data.objects import dataset_of
 
         return dataset_of(spec, **options)
     choice = resolve(str(spec), **options)
-    data = choice.entry.run(**choice.options)
+    data = insist_on_dataset(choice.entry.run(**choice.options), f"What the dataset {choice.label!r} returns")
     named = choice.entry.name in ("files", "hub")  # those two name their datasets after what they read
     return data if named else replace(data, name=choice.label)
 
 
 def resolve(text: str, /, **options: Any) -> Choice[Source]:
     """What a spec means: `hub:`, a file with an ending, a registered name, then any file or folder that exists."""
+    insist_on_characters(text, "The name of the data")
     spec = Spec.read(text)
     name, place = spec.head
     if name == "hub":
         return datasets.choose(Spec("hub", spec.options), **_place_on_hub(text, place), **options)
-    if Path(text).suffix and Path(text).is_file():  # no name of ours ends so: the other sources need not be read
+    if Path(text).suffix and os.path.isfile(text):  # no name of ours ends so: the other sources need not be read
         return datasets.choose("files", path=text, **options)
     if name in datasets:
         return datasets.choose(spec, **options)
-    if Path(text).exists():  # a path may hold what looks like options
+    if os.path.exists(text):  # a path may hold what looks like options
         return datasets.choose("files", path=text, **options)
-    if Path(spec.name).exists():
+    if os.path.exists(spec.name):
         return datasets.choose(Spec("files", spec.options), path=spec.name, **options)
     near = get_close_matches(name, [source.name for source in datasets], n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     raise InputError(
-        f"There is no dataset {name!r}, and no file or folder of that name exists.{hint} "
+        f"There is no dataset {shown(name)}, and no file or folder of that name exists.{hint} "
         f"Give a name that `veridical data list` shows, hub:owner/name, a file, or a folder with "
         f"train/dev/test files."
     )
 
 
+def insist_on_name(spec: Given | Path) -> None:
+    """Refuse a name, a path or an option of data that there is not; into files and objects it does not look."""
+    if isinstance(spec, (str, Path)):
+        resolve(str(spec))
+
+
+def insist_on_names(specs: Iterable[Given | Path]) -> None:
+    for spec in specs:
+        insist_on_name(spec)
+
+
 def _place_on_hub(text: str, place: str) -> dict[str, str | None]:
     match = re.fullmatch(r"(?P<repo>[^:@=]+)(:(?P<config>[^:@=]+))?(@(?P<revision>[^:]+))?", place)
     if not match:
-        raise InputError(f"{text!r} cannot be read; write hub:owner/name[:config][@revision][:option=value].")
+        raise InputError(f"{shown(text)} cannot be read; write hub:owner/name[:config][@revision][:option=value].")
     return match.groupdict()
 
 

@@ -78,5 +78,5 @@ def row_of(where: str, cells: dict[str, Any], documents: Any) -> Row:
     context = query if query is None or isinstance(query, str) else json.dumps(query)
     return Row(
         where, text, cells["classification"], id=cells["annotation_id"], context=context,
-        rationale=[list(span) for span in merged(spans)],
+        rationale=[list(span) for span in merged(spans)], document=ids[0],
     )  # fmt: skip

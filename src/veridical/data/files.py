@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import json
+import os
 import re
 import sys
 import zlib
@@ -16,6 +16,7 @@ from typing import Annotated, Any
 
 from veridical.core.errors import InputError
 from veridical.core.ranges import between
+from veridical.core.readable import UnreadableError, parse_json, shown, shown_path
 from veridical.core.records import Dataset
 from veridical.data import dataset
 from veridical.data.rows import Row, build
@@ -49,13 +50,13 @@ def files(
     columns = {"text": text, "label": label, "context": context, "id": id, "rationale": rationale}
     place = Path(path)
     splits: dict[str, list[Row]] = {}
-    if place.is_dir():
+    if os.path.isdir(place):
         for split, parts in split_files(place).items():
             splits[split] = [row_of(where, cells, columns) for part in parts for where, cells in read_records(part)]
     else:
         for where, cells in read_records(place):
             splits.setdefault(split_of(where, cells), []).append(row_of(where, cells, columns))
-    name = place.resolve().name if place.is_dir() else place.name.removesuffix(".gz").rpartition(".")[0]
+    name = place.resolve().name if os.path.isdir(place) else place.name.removesuffix(".gz").rpartition(".")[0]
     data = build(name, in_order(splits), labels=labels, about=f"Read from {path}.")
     return with_dev(data, dev)
 
@@ -67,6 +68,10 @@ def with_dev(data: Dataset, share: float) -> Dataset:
     train, dev = carve_dev(data.splits["train"], share)
     if not dev:
         return data
+    if not train:
+        raise InputError(
+            f"dev={share:g} of the {len(dev)} train texts of {data.name} leaves none to train on; lower it."
+        )
     splits = in_order({**data.splits, "train": train, "dev": dev})
     note = f"It has no dev split: {share:.0%} of train, by normalised text, serves as one."
     return replace(data, splits=splits, about=f"{data.about} {note}".strip())
@@ -103,9 +108,11 @@ def read_records(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     plain = path.name.removesuffix(".gz")
     kind = plain[plain.rfind(".") :]
     if kind not in FORMATS or (kind == ".parquet" and plain != path.name):
-        raise InputError(f"{path} has no known format; it must end in {', '.join(FORMATS)} (all but Parquet also .gz).")
-    if not path.is_file():
-        raise InputError(f"There is no file {path}; check the path.")
+        raise InputError(
+            f"{shown_path(path)} has no known format; it must end in {', '.join(FORMATS)} (all but Parquet also .gz)."
+        )
+    if not os.path.isfile(path):
+        raise InputError(f"There is no file {shown_path(path)}; check the path.")
     if kind == ".parquet":
         return _parquet(path)
     return {".jsonl": _jsonl, ".json": _jsonl, ".csv": _csv, ".tsv": _tsv}[kind](path, read_text(path))
@@ -135,11 +142,9 @@ def _jsonl(path: Path, text: str) -> Iterator[tuple[str, dict[str, Any]]]:
             continue
         where = f"{path}, line {number}"
         try:
-            cells = json.loads(line, object_pairs_hook=lambda pairs, where=where: _object(where, pairs))
-        except json.JSONDecodeError as problem:
-            raise InputError(
-                f"{where}: this is not JSON ({problem.msg}, column {problem.colno}); write an object a line."
-            ) from problem
+            cells = parse_json(line, object_pairs_hook=lambda pairs, where=where: _object(where, pairs))
+        except UnreadableError as problem:
+            raise InputError(f"{where}: this is not JSON ({problem}); write an object a line.") from problem
         if not isinstance(cells, dict):
             raise InputError(f"{where}: this is not a JSON object; write one object with text and label per line.")
         yield where, cells
@@ -197,11 +202,12 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(path)
-    except (OSError, pyarrow.ArrowException) as problem:
-        raise InputError(f"{path} cannot be read as Parquet ({problem}); check that it is whole.") from problem
-    _insist_on_distinct(str(path), table.column_names)
-    for number, cells in enumerate(table.to_pylist(), 1):
+        _insist_on_distinct(str(path), pyarrow.parquet.read_schema(path).names)
+        rows = pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as problem:  # also a date that Python lacks
+        reason = next(iter(str(problem).splitlines()), type(problem).__name__)
+        raise InputError(f"{path} cannot be read as Parquet ({reason}); check that it is whole.") from problem
+    for number, cells in enumerate(rows, 1):
         yield f"{path}, row {number}", cells
 
 
@@ -209,8 +215,8 @@ def split_of(where: str, cells: dict[str, Any]) -> str:
     """The split that a record's own column names; without one: test."""
     split = cells.get("split", "test")
     if not isinstance(split, str) or not split.strip():
-        raise InputError(f"{where}: the split is {split!r}; write train, dev or test, or leave the column out.")
-    return SPLITS.get(split.strip(), split.strip())
+        raise InputError(f"{where}: the split is {shown(split)}; write train, dev or test, or leave the column out.")
+    return SPLITS.get(split.strip().lower(), split.strip())
 
 
 def row_of(where: str, cells: dict[str, Any], columns: Mapping[str, str | None], *, unlabelled: bool = False) -> Row:
@@ -231,6 +237,7 @@ def row_of(where: str, cells: dict[str, Any], columns: Mapping[str, str | None],
         id=cells.get(columns["id"] or ""),
         context=cells.get(context),
         rationale=_listed(where, "rationale", cells.get(columns["rationale"] or "")),
+        document=cells.get("document"),
     )
 
 
@@ -241,6 +248,6 @@ def _listed(where: str, field: str, value: Any) -> Any:
     if not value.strip().startswith("["):
         return value.strip() or None
     try:
-        return json.loads(value)
-    except json.JSONDecodeError as problem:
+        return parse_json(value)
+    except UnreadableError as problem:
         raise InputError(f"{where}: the {field} {value[:50]!r} is no JSON list; mend it.") from problem

@@ -9,11 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from veridical.core.errors import Caution, InputError
+from veridical.core.readable import insist_on_characters, shown
 from veridical.core.records import Example
 
 Written = Mapping[str, Sequence[tuple[str, Any]]]  # split -> (where, label as written)
 Value = int | str
 Label = int | tuple[int, ...]
+_DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|nan", re.ASCII | re.IGNORECASE)
+MOST = 10_000  # classes; a higher number is an id or a rating, and as many names would fill the memory
 
 
 def read_labels(written: Written, given: tuple[str, ...] = ()) -> tuple[tuple[str, ...], bool, dict[str, list[Label]]]:
@@ -25,13 +28,20 @@ def read_labels(written: Written, given: tuple[str, ...] = ()) -> tuple[tuple[st
     """
     if len(set(given)) != len(given):
         raise InputError(f"labels={'+'.join(given)} names a class twice; give every class once.")
-    multilabel = _all_alike([pair for rows in written.values() for pair in rows])
-    values = {split: [_values(where, label) for where, label in rows] for split, rows in written.items()}
+    if given and not all(name.strip() for name in given):
+        raise InputError(f"labels={'+'.join(given)} has a class without a name; give every class one.")
+    every = [pair for rows in written.values() for pair in rows]
+    multilabel = _all_alike(every)
+    if multilabel:
+        _insist_on_no_switches(every)
+    values = {split: [_values(where, label, given) for where, label in rows] for split, rows in written.items()}
     places: dict[Value, str] = {}  # every value, and where it was met first
     for split, rows in written.items():
         for (where, _), row in zip(rows, values[split], strict=True):
             for value in row:
                 places.setdefault(value, where)
+    if not given:
+        _insist_on_one_kind(places)
     in_train = {value for row in values["train"] for value in row} if "train" in values else set(places)
     numbered = all(map(_is_number, places)) and not (given and all(map(_is_number, given)))
     names, index = (_number if numbered else _name)(places, in_train, given)
@@ -55,22 +65,45 @@ def _all_alike(rows: Sequence[tuple[str, Any]]) -> bool:
     for (where, label), is_list in zip(rows, lists, strict=True):
         if is_list != lists[0]:
             raise InputError(
-                f"{where}: the label is {label!r}, but {rows[0][0]} has {rows[0][1]!r}; labels must all be "
+                f"{where}: the label is {shown(label)}, but {rows[0][0]} has {shown(rows[0][1])}; labels must all be "
                 f"single, or all be lists."
             )
     return bool(lists) and lists[0]
 
 
-def _values(where: str, label: Any) -> tuple[Value, ...]:
-    values = tuple(_value(where, v) for v in (label if isinstance(label, (list, tuple)) else (label,)))
+def _insist_on_no_switches(rows: Sequence[tuple[str, Any]]) -> None:
+    """Refuse a 0 or 1 for each of two classes, which would read as both classes for every text. (With more classes one
+    of the two is there twice, which is refused anyway.)"""
+    if all(list(label) in ([0, 1], [1, 0]) for _, label in rows) and any(list(label) == [1, 0] for _, label in rows):
+        raise InputError(
+            f"{rows[0][0]}: the label is {shown(rows[0][1])}, and every text has both classes; list the classes that "
+            "hold, no 0 or 1 for each."
+        )
+
+
+def _insist_on_one_kind(places: Mapping[Value, str]) -> None:
+    """Refuse indices beside names: whether 1 and `good` are one class or two, nobody can tell."""
+    kinds = {_is_number(value): value for value in reversed(places)}  # the first of each
+    if len(kinds) == 2:
+        raise InputError(
+            f"{places[kinds[False]]}: the label is {shown(kinds[False])}, but {places[kinds[True]]} has "
+            f"{shown(kinds[True])}; make all of them indices or all of them names, or name all classes with "
+            "labels=a+b+c."
+        )
+
+
+def _values(where: str, label: Any, given: tuple[str, ...] = ()) -> tuple[Value, ...]:
+    values = tuple(_value(where, v, given) for v in (label if isinstance(label, (list, tuple)) else (label,)))
     if len(set(values)) < len(values):
         raise InputError(
-            f"{where}: the label {str(label)[:50]} has a class twice; list the classes that hold, no 0 or 1 for each."
+            f"{where}: the label {shown(label)} has a class twice; list the classes that hold, no 0 or 1 for each."
         )
     return values
 
 
-def _value(where: str, value: Any) -> Value:
+def _value(where: str, value: Any, given: tuple[str, ...] = ()) -> Value:
+    if isinstance(value, str) and _DECIMAL.fullmatch(value.strip()) and value.strip() not in given:
+        value = float(value)  # as pandas writes whole numbers beside a gap; a table has no other way to say 1.0
     if isinstance(value, bool):
         return str(value)
     if isinstance(value, float) and value.is_integer():
@@ -78,8 +111,9 @@ def _value(where: str, value: Any) -> Value:
     if isinstance(value, int):
         return value
     if isinstance(value, str) and value.strip():
+        insist_on_characters(value, f"{where}: the label")
         return value.strip()
-    problem = "is missing" if value is None or value == "" else f"is {value!r}"
+    problem = "is missing" if value is None or value == "" else f"is {shown(value)}"
     raise InputError(f"{where}: the label {problem}; give a class index from 0, a name, or a list of them.")
 
 
@@ -90,6 +124,12 @@ def _is_number(value: Value) -> bool:
 def _number(
     places: Mapping[Value, str], in_train: set[Value], given: tuple[str, ...]
 ) -> tuple[tuple[str, ...], dict[Value, int]]:
+    for value, where in places.items():
+        if len(str(value)) > len(str(MOST)) or int(value) >= MOST:
+            raise InputError(
+                f"{where}: the label is {shown(value)}, which is no index of a class; an index is below {MOST:,}: name "
+                "all classes with labels=a+b+c, or mend it."
+            )
     index = {value: int(value) for value in places}
     for value, where in places.items():
         if index[value] < 0:
@@ -123,7 +163,7 @@ def _name(
     names = given or tuple(sorted({str(value) for value in in_train}))
     for value, where in places.items():
         if str(value) not in names and given:
-            raise InputError(f"{where}: the label {value!r} is not one of {', '.join(given)}; mend one of them.")
+            raise InputError(f"{where}: the label {shown(value)} is not one of {', '.join(given)}; mend one of them.")
         if str(value) not in names:
             raise _not_in_train(where, value, names)
     return names, {value: names.index(str(value)) for value in places}
@@ -131,7 +171,7 @@ def _name(
 
 def _not_in_train(where: str, value: Value, known: Sequence[str]) -> InputError:
     return InputError(
-        f"{where}: the label {value!r} does not occur in train, which has: {', '.join(known)}; mend it, or "
+        f"{where}: the label {shown(value)} does not occur in train, which has: {', '.join(known)}; mend it, or "
         f"name all classes with labels=a+b+c."
     )
 
@@ -158,16 +198,18 @@ def relabel(examples: Sequence[Example], names: tuple[str, ...], labels: tuple[s
     (LABEL_0, ... or 0, 1, ...) or the data (0, 1, ...) has no names; left out, and said so, where neither fits."""
     if not names or names == labels:
         return list(examples)
-    place = {name.casefold(): index for index, name in enumerate(labels)}
+    place = {name.casefold(): index for index, name in enumerate(labels)} | {
+        name: index for index, name in enumerate(labels)
+    }
     numbers = tuple(map(str, range(len(labels))))
     unnamed = numbers in (names, labels) or labels == tuple(f"LABEL_{i}" for i in numbers)
     if unnamed and len(names) == len(labels):
         return list(examples)
-    if not all(name.casefold() in place for name in names):
+    to = [place.get(name, place.get(name.casefold(), -1)) for name in names]
+    if -1 in to or len(set(to)) < len(to):  # a name that the model lacks, or two that differ in case alone
         theirs = f"The data's labels ({', '.join(names)}) are not the model's ({', '.join(labels)})"
         warnings.warn(f"{theirs}; gold labels are left out.", Caution, stacklevel=2)
         return [replace(example, label=None) for example in examples]
-    to = [place[name.casefold()] for name in names]
 
     def moved(label: int | tuple[int, ...] | None) -> int | tuple[int, ...] | None:
         if isinstance(label, tuple):

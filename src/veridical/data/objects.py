@@ -12,10 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from veridical.core.errors import InputError
+from veridical.core.kinds import as_annotated
+from veridical.core.readable import insist_on_characters
 from veridical.core.records import Dataset, Example, Given
 from veridical.data.files import SPLITS, Share, in_order, row_of, split_of, with_dev
 from veridical.data.labels import numbered, of_kind, relabel
 from veridical.data.rows import Row, build
+from veridical.data.sound import insist_on_dataset, insist_on_example
 
 TAKES = (
     "a text, a (text, context) tuple, a dict with a text, an Example, a list or generator of such, a pandas DataFrame "
@@ -26,6 +29,7 @@ Columns = Mapping[str, str | None]
 Record = tuple[str, dict[str, Any]]  # where it stands, and its cells
 
 
+@as_annotated
 def dataset_of(
     given: Given,
     *,
@@ -47,7 +51,7 @@ def dataset_of(
     for split, examples in data.splits.items():
         if not examples:
             raise InputError(f"The split {split!r} of {name!r} holds no examples; give it some or leave it out.")
-    return with_dev(data, dev)
+    return with_dev(insist_on_dataset(data, name), dev)
 
 
 def examples_of(
@@ -56,13 +60,16 @@ def examples_of(
     *,
     labels: tuple[str, ...],
     multilabel: bool = False,
-    context: str | Sequence[str | None] | None = None,
+    context: str | Iterable[str | None] | None = None,
 ) -> list[Example]:
     """The texts that the verb `who` was given for a model of these labels, which theirs become.
 
     A plain text is named by its place. `context` is for all of them or one for each.
     """
-    data = given if isinstance(given, Dataset) else _read(given, who, "data", FILES, (), known=labels)
+    if isinstance(given, Dataset):
+        data = insist_on_dataset(given, who)
+    else:
+        data = _read(given, who, "data", FILES, (), known=labels)
     if len(data.splits) != 1:
         has = ", ".join(data.splits) or "none"
         raise InputError(f"{who} takes the texts of one split, but these are several ({has}); give one of them.")
@@ -70,8 +77,7 @@ def examples_of(
     if data.labels:
         examples = of_kind(relabel(examples, data.labels, labels), multilabel)
     for example in examples:
-        if not isinstance(example.text, str):
-            raise InputError(f"The text of example {example.id!r} is {_kind(example.text)}; it must be a string.")
+        insist_on_example(example, "", len(labels))
         if not example.text.strip():
             raise InputError(f"Example {example.id!r} has an empty text; there is nothing to explain.")
     return _with_context(examples, context)
@@ -85,6 +91,8 @@ def _with_context(examples: Sequence[Example], context: Any) -> list[Example]:
         raise InputError(f"context is {_kind(context)}; give a string for all texts, or a list of strings.")
     if len(contexts) != len(examples):
         raise InputError(f"There are {len(contexts)} contexts for {len(examples)} texts; give one for all or for each.")
+    for given in contexts:
+        insist_on_characters(given or "", "The context")
     for example in examples:
         if example.context is not None:
             raise InputError(f"context was given, but example {example.id!r} has one of its own; leave one out.")
@@ -118,6 +126,9 @@ def _read(
 
 def _of_examples(name: str, splits: Mapping[str, Sequence[Any]], labels: tuple[str, ...]) -> Dataset:
     """Examples number their classes already; only who trains on them needs names."""
+    for split, listed in splits.items():
+        for example in listed:
+            insist_on_example(example, f" of the {split} split" if split else "", len(labels) or None)
     given = [label for listed in splits.values() for e in listed if (label := e.label) is not None]
     indices = [index for label in given for index in (label if isinstance(label, tuple) else (label,))]
     if not labels and "train" in splits:
@@ -135,12 +146,12 @@ def _splits(given: Any, text: str) -> dict[str, Any]:
     if not isinstance(given, Mapping) or text in given:
         return {"": given}
     # A row that lacks its text is no splits: one of a dict's keys must have the name of one.
-    named = any(str(key) in SPLITS or str(key).startswith("ood") for key in given)
+    named = any(str(key).lower() in SPLITS or str(key).startswith("ood") for key in given)
     if not named and "datasets.DatasetDict" not in _types(given):
         return {"": given}
     splits: dict[str, Any] = {}
     for key, table in given.items():
-        split = SPLITS.get(str(key), str(key))
+        split = SPLITS.get(str(key).lower(), str(key))
         if split in splits:
             raise InputError(f"The data has two splits that mean {split} ({', '.join(map(str, given))}); keep one.")
         splits[split] = table
@@ -155,7 +166,7 @@ def _items(table: Any, who: str, split: str, text: str) -> list[Example | Record
     elif "pandas.DataFrame" in types:
         listed = _frame(table)
     elif "pandas.Series" in types:  # a column, or a row of a frame
-        listed = [table.to_dict()] if text in table.index else table.tolist()
+        listed = [_one_row(table)] if text in table.index else table.tolist()
     elif "datasets.Dataset" in types:
         listed = table.with_format(None)
     elif isinstance(table, Mapping):
@@ -185,6 +196,13 @@ def _frame(frame: Any) -> list[Any]:
         twice = frame.columns[frame.columns.duplicated()][0]
         raise InputError(f"The DataFrame has two columns {twice!r}; rename one of them.")
     return frame.to_dict("records")
+
+
+def _one_row(series: Any) -> dict[Any, Any]:
+    if not series.index.is_unique:
+        twice = series.index[series.index.duplicated()][0]
+        raise InputError(f"The Series, a row of a frame, has two values {twice!r}; rename one of them.")
+    return series.to_dict()
 
 
 def _mapping(table: Mapping[Any, Any], text: str) -> list[Mapping[Any, Any]]:

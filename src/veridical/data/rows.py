@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from veridical.core.errors import InputError
+from veridical.core.readable import insist_on_characters, shown
 from veridical.core.records import Dataset, Example, Span
 from veridical.core.text import words_of
 from veridical.data.labels import read_labels
@@ -22,6 +23,7 @@ class Row:
     id: Any = None
     context: Any = None
     rationale: Any = None  # [start, end] character pairs, or 0/1 per whitespace-separated word
+    document: Any = None  # that the text comes from, where several do
     lost: int = 0  # pieces of quoted evidence that do not occur in the text
 
 
@@ -57,6 +59,7 @@ def build(
                 None if row.label is None else next(indices[split]),
                 _context(row),
                 _rationale(row),
+                _document(row),
             )
             for id, row in zip(ids[split], rows, strict=True)
         )
@@ -106,9 +109,10 @@ def merged(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 def _text(row: Row) -> str:
     if not isinstance(row.text, str | None):
-        raise InputError(f"{row.where}: the text is {str(row.text)[:50]}; it must be a string.")
+        raise InputError(f"{row.where}: the text is {shown(row.text)}; it must be a string.")
     if row.text is None or not row.text.strip():
         raise InputError(f"{row.where}: the text is empty; remove the row or give it a text.")
+    insist_on_characters(row.text, f"{row.where}: the text")
     return row.text
 
 
@@ -116,11 +120,17 @@ def _context(row: Row) -> str | None:
     if row.context is None or row.context == "":
         return None
     if not isinstance(row.context, str):
-        raise InputError(f"{row.where}: the context is {row.context!r}; it must be a text.")
+        raise InputError(f"{row.where}: the context is {shown(row.context)}; it must be a text.")
+    insist_on_characters(row.context, f"{row.where}: the context")
     return row.context
 
 
 _FORMS = "give [start, end] character spans, or one 0 or 1 per word"
+
+
+def _document(row: Row) -> str | None:
+    """Its name; a cell that is empty names none."""
+    return None if row.document is None or str(row.document).strip() == "" else str(row.document)
 
 
 def _rationale(row: Row) -> tuple[Span, ...]:
@@ -128,19 +138,19 @@ def _rationale(row: Row) -> tuple[Span, ...]:
     if marks is None or marks in ([], ()):
         return ()
     if not isinstance(marks, (list, tuple)):
-        raise InputError(f"{row.where}: the rationale is {marks!r}; {_FORMS}.")
+        raise InputError(f"{row.where}: the rationale is {shown(marks)}; {_FORMS}.")
     if all(isinstance(mark, (list, tuple)) for mark in marks):
         for span in marks:
             whole = len(span) == 2 and all(type(edge) is int for edge in span)
             if not whole or not 0 <= span[0] < span[1] <= len(row.text):
                 raise InputError(
-                    f"{row.where}: the rationale span {list(span)} is not inside the text of {len(row.text)} "
+                    f"{row.where}: the rationale span {shown(list(span))} is not inside the text of {len(row.text)} "
                     f"characters; a span is [start, end] with 0 <= start < end <= length."
                 )
         return merged([(start, end) for start, end in marks])
     for mark in marks:
         if type(mark) not in (int, bool) or mark not in (0, 1):
-            raise InputError(f"{row.where}: the rationale has the value {mark!r}; {_FORMS}.")
+            raise InputError(f"{row.where}: the rationale has the value {shown(mark)}; {_FORMS}.")
     words = len(row.text.split())
     if len(marks) != words:
         raise InputError(
@@ -150,16 +160,23 @@ def _rationale(row: Row) -> tuple[Span, ...]:
     return spans_of_words(row.text, marks)
 
 
+def _id(row: Row) -> str:
+    if not isinstance(row.id, (str, int, float)):
+        raise InputError(f"{row.where}: the id is {shown(row.id)}; give a text or a number, or leave it out.")
+    insist_on_characters(str(row.id), f"{row.where}: the id")
+    return str(row.id)
+
+
 def _ids(splits: Mapping[str, Sequence[Row]]) -> dict[str, list[str]]:
     """Ids as given, else split and number; with the split in front if two splits share one."""
     ids: dict[str, list[str]] = {}
     for split, rows in splits.items():
         seen: dict[str, str] = {}
         for n, row in enumerate(rows):
-            id = f"{split}-{n}" if row.id is None or row.id == "" else str(row.id)
+            id = f"{split}-{n}" if row.id is None or row.id == "" else _id(row)
             if id in seen:
                 raise InputError(
-                    f"{row.where}: the id {id!r} was used before, at {seen[id]}; give every row its own id, "
+                    f"{row.where}: the id {shown(id)} was used before, at {seen[id]}; give every row its own id, "
                     f"or have the rows numbered with id=none."
                 )
             seen[id] = row.where

@@ -54,3 +54,15 @@ def sample(examples: Sequence[Example], limit: int, seed: int) -> tuple[Example,
         members.sort(key=lambda index: seed_of("sample", seed, examples[index].id))
         chosen.update(members[: quota[label]])
     return tuple(ex for index, ex in enumerate(examples) if index in chosen)
+
+
+def spread(examples: Sequence[Example], seed: int) -> tuple[Example, ...]:
+    """All of them in a seeded order in which the first n, whatever n is, have every label with its share."""
+    by_label: dict[object, list[Example]] = defaultdict(list)
+    for ex in examples:
+        by_label[ex.label].append(ex)
+    places: list[tuple[float, str, Example]] = []
+    for label, members in by_label.items():
+        members.sort(key=lambda ex: seed_of("sample", seed, ex.id))
+        places += [((rank + 0.5) / len(members), str(label), ex) for rank, ex in enumerate(members)]
+    return tuple(ex for _, _, ex in sorted(places, key=lambda place: place[:2]))

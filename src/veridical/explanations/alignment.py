@@ -55,6 +55,7 @@ def to_attributions(
                 method=row.method,
                 options=row.options or {},
                 cost=row.cost,
+                sampling_error=row.sampling_error,
             )
         )
     return attributions
@@ -78,6 +79,10 @@ def _examples(rows: Sequence[Reading], known: list[Example] | None) -> list[Exam
             raise InputError(
                 f"{row.where}: the text of id {row.id!r} is not the one in the data; use the data that was explained."
             )
+        if row.context is not None and row.context != example.context:
+            raise InputError(
+                f"{row.where}: the context of id {row.id!r} is not the one in the data; use what was explained."
+            )
         examples.append(example)
     for row, example in zip(rows, examples, strict=True):
         if not example.text.strip():
@@ -96,6 +101,14 @@ def _encode(clf: Classifier, rows: Sequence[Reading], examples: Sequence[Example
 
 
 def _target(row: Reading, clf: Classifier) -> int:
+    """The class that a row explains. An index beside the name of another class is of a model with another order."""
+    if isinstance(row.target, int) and row.target_name in clf.labels:
+        named = clf.labels.index(row.target_name)
+        if named != row.target:
+            raise InputError(
+                f"{row.where}: target is {row.target} and target_name {row.target_name!r}, which is class {named} of "
+                f"{clf.name}; use the model that was explained, or leave target out."
+            )
     if isinstance(row.target, str) and row.target in clf.labels:
         return clf.labels.index(row.target)
     if isinstance(row.target, int) and 0 <= row.target < len(clf.labels):

@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from veridical.attribution import methods
+from veridical.attribution import insist_on_scores, methods, scores_of
+from veridical.core.device import computing
 from veridical.core.errors import InputError
+from veridical.core.readable import shown
 from veridical.core.records import Batch, Encoded, Example
 from veridical.explanations.explain import explained
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
+from veridical.model.load import classifier_of
+from veridical.model.memory import run_all
 from veridical.model.sound import attending_fully, in_float32
 from veridical.model.target import Target
 
@@ -26,24 +30,44 @@ def attribute(
     target: int | torch.Tensor | None = None,
     token_type_ids: torch.Tensor | None = None,
     special_tokens_mask: torch.Tensor | None = None,
+    *,
+    device: str | None = None,
     **options: Any,
 ) -> torch.Tensor:
     """Scores of every attended position, special tokens included; padding is 0. [B, T] float
 
     `target` is a class, one per row, or None for the predicted one. Methods that alter the input alter every
     attended position, unless `special_tokens_mask` (1 = special, as tokenizers return it) keeps some as they are.
+    The model stays on its device, or is moved to `device`; the ids may be anywhere.
     """
-    choice = methods.choose(method, **options)
-    clf = model if isinstance(model, Classifier) else Classifier(attending_fully(in_float32(model)))
+    with computing(device):
+        _insist_on_tensors(input_ids, attention_mask, token_type_ids, special_tokens_mask)
+        choice = methods.choose(method, **options)
+        clf = classifier_of(model if isinstance(model, Classifier) else Classifier(attending_fully(in_float32(model))))
     batch = _batch(clf, input_ids, attention_mask, token_type_ids, special_tokens_mask)
     classes = _classes(target, len(batch.ids), len(clf.labels), clf.device)
     if choice.entry.asks:
-        return _asked(clf, batch, choice, classes).to(clf.device)
-    needs = choice.entry.needs
-    attention = clf.eager() if "attention" in needs else nullcontext()
-    with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in needs):
-        scores = choice.entry.run(clf, batch, Target(classes), **choice.options).detach()
-    return torch.where(batch.mask, scores, torch.zeros_like(scores))
+        return _finite(_asked(clf, batch, choice, classes).to(clf.device), choice)
+    return _finite(_looked(clf, batch, choice, classes), choice)
+
+
+def _insist_on_tensors(ids: Any, *others: Any) -> None:
+    for tensor in (ids, *(other for other in others if other is not None)):
+        if not isinstance(tensor, torch.Tensor):
+            raise InputError(f"attribute takes tensors, but got a {type(tensor).__name__}; make it torch.tensor(...).")
+        if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta:
+            raise InputError("attribute takes dense tensors with numbers in them; pad rows to one length: to_dense().")
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise InputError(f"input_ids has the type {ids.dtype}; ids are whole numbers: make it input_ids.long().")
+
+
+def _finite(scores: torch.Tensor, choice: Any) -> torch.Tensor:
+    if not bool(torch.isfinite(scores).all()):
+        raise InputError(
+            f"{choice.label} gave a score that is not a finite number; check the model's weights, or choose another "
+            "method."
+        )
+    return scores
 
 
 def _batch(
@@ -59,12 +83,24 @@ def _batch(
             raise InputError(f"{name} has shape {tuple(tensor.shape)}, input_ids {tuple(ids.shape)}; make them equal.")
     if ids.ndim != 2:
         raise InputError(f"input_ids has shape {tuple(ids.shape)}; it must be [batch, tokens].")
-    if ids.numel():
-        clf.insist_on_rows(int(ids.min()), int(ids.max()))
-    ids = ids.to(clf.device)
+    if not ids.numel():
+        raise InputError(f"input_ids has shape {tuple(ids.shape)}; it must hold at least one token.")
+    if ids.shape[1] > clf.limit:
+        raise InputError(f"input_ids has {ids.shape[1]} tokens, but {clf.name} reads {clf.limit} at most; cut them.")
+    clf.insist_on_rows(int(ids.min()), int(ids.max()))
+    for name in ("attention_mask", "special_tokens_mask"):
+        tensor = given[name]
+        if tensor is not None and not bool(((tensor == 0) | (tensor == 1)).all()):
+            raise InputError(f"{name} holds more than 0 and 1; give 1 where it holds, and 0 elsewhere.")
+    segments = getattr(clf.model.config, "type_vocab_size", None)  # a model without segments passes over them
+    if types is not None and segments and not bool(((types >= 0) & (types < segments) & (types == types.long())).all()):
+        raise InputError(f"token_type_ids must be whole numbers from 0 to {segments - 1} for {clf.name}; mend them.")
+    if mask is not None and not bool(mask.bool().any(-1).all()):
+        raise InputError("attention_mask leaves a row without any token to read; leave that row out.")
+    ids = ids.long().to(clf.device)
     attended = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.to(clf.device).bool()
     free = attended if special is None else attended & ~special.to(clf.device).bool()
-    types = torch.zeros_like(ids) if types is None else types.to(clf.device)
+    types = torch.zeros_like(ids) if types is None else types.long().to(clf.device)
     return Batch(
         tuple(_encoded(*row) for row in zip(ids, types, attended, free, strict=True)),
         ids,
@@ -89,10 +125,40 @@ def _encoded(ids: torch.Tensor, types: torch.Tensor, attended: torch.Tensor, fre
 def _classes(target: int | torch.Tensor | None, rows: int, classes: int, device: torch.device) -> torch.Tensor | None:
     if target is None:
         return None
-    chosen = torch.as_tensor(target, device=device).long().expand(rows)
+    try:
+        given = torch.as_tensor(target, device=device)
+        whole = not given.is_floating_point() and not given.is_complex()
+        chosen = given.long().expand(rows) if whole else given
+    except (RuntimeError, TypeError, ValueError, OverflowError) as problem:
+        allowed = f"allowed: a class from 0 to {classes - 1}, or a tensor of {rows} of them"
+        raise InputError(f"The target {shown(target)} is not a class of this model; {allowed}.") from problem
+    if not whole:
+        raise InputError(f"The target {shown(target)} is not a class of this model; classes are whole numbers.")
     if bool((chosen < 0).any()) or bool((chosen >= classes).any()):
-        raise InputError(f"The target {target!r} is not a class of this model; allowed: 0 to {classes - 1}.")
+        raise InputError(f"The target {shown(target)} is not a class of this model; allowed: 0 to {classes - 1}.")
     return chosen
+
+
+def _looked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | None) -> torch.Tensor:
+    """In passes that fit into memory, as wide as the rows were given; in the precision of the method's scores."""
+    by_row: dict[int, torch.Tensor] = {}
+    needs = choice.entry.needs
+
+    def run(rows: list[int]) -> None:
+        index = torch.tensor(rows, device=clf.device)
+        tensors = (tensor[index] for tensor in (batch.ids, batch.types, batch.mask, batch.free))
+        part = Batch(tuple(batch.encoded[row] for row in rows), *tensors)
+        target = Target(None if classes is None else classes[index])
+        scores = scores_of(choice.entry.run(clf, part, target, **choice.options))
+        insist_on_scores(scores, tuple(part.ids.shape), choice.label)
+        scores = torch.as_tensor(scores, device=clf.device).detach()
+        scores = torch.where(part.mask, scores, torch.zeros_like(scores))
+        by_row.update(zip(rows, scores, strict=True))
+
+    attention = clf.eager() if "attention" in needs else nullcontext()
+    with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in needs):
+        run_all(clf, [batch.ids.shape[1]] * len(batch.ids), run, work=choice.label)
+    return torch.stack([by_row[row] for row in range(len(batch.ids))])
 
 
 def _asked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | None) -> torch.Tensor:
@@ -105,6 +171,8 @@ def _asked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | N
         for row, e in enumerate(batch.encoded)
     ]
     scores = torch.zeros(batch.ids.shape, dtype=torch.float32)
-    for row, (reply, _) in enumerate(ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked])):
+    for row, (returned, _) in enumerate(ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked])):
+        reply = scores_of(returned)
+        insist_on_scores(reply, (len(batch.encoded[row].ids),), choice.label)
         scores[row, : len(reply)] = torch.from_numpy(np.asarray(reply, dtype=np.float32))
     return scores

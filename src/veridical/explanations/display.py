@@ -102,17 +102,20 @@ def number(value: float, signed: bool, largest: float = 0.0) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`12 ms`, `1.23 s`, `145 s`"""
+    """`12 ms`, `1.23 s`, `145 s`, `12 min`, `3.4 h`"""
+    if seconds >= 300:
+        return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.3g} h"
     value, unit, digits = (seconds, "s", 3) if seconds >= 0.9995 else (seconds * 1000, "ms", 2)
     return f"{value:.0f} {unit}" if value >= 100 else f"{value:.{digits}g} {unit}"
 
 
-def cost_line(cost: Cost) -> str:
-    """`1.2 s, 51 forward and 50 backward passes`"""
+def cost_line(cost: Cost, sampling_error: float | None = None) -> str:
+    """`1.2 s, 51 forward and 50 backward passes, sampling error 8%`"""
     counts = {"forward": cost.forward, "backward": cost.backward}
     passes = " and ".join(f"{count:g} {name}" for name, count in counts.items() if count)
     last = cost.backward or cost.forward
-    return f"{duration(cost.seconds)}, {passes or 'no'} {'pass' if last == 1 else 'passes'}"
+    error = "" if sampling_error is None else f", sampling error {sampling_error:.0%}"
+    return f"{duration(cost.seconds)}, {passes or 'no'} {'pass' if last == 1 else 'passes'}{error}"
 
 
 def class_line(explanation: Explanation) -> str:
@@ -139,7 +142,8 @@ def unread_line(piece: Piece) -> str:
 
 def as_text(explanation: Explanation, level: Level = "word", width: int = 100) -> str:
     """The explained class, then every unit with its score."""
-    head = f"{explanation.method} explains {class_line(explanation)}: {cost_line(explanation.cost)}"
+    spent = cost_line(explanation.cost, explanation.sampling_error)
+    head = f"{explanation.method} explains {class_line(explanation)}: {spent}"
     every = pieces(explanation, level)
     largest = max((abs(piece.score) for piece in every if piece.score is not None), default=0.0)
     shown = []
@@ -229,7 +233,7 @@ def as_html(explanation: Explanation, level: Level = "word") -> str:
     )
     head = (
         f"<b>{escape(explanation.method)}</b> explains <b>{escape(class_line(explanation))}</b> "
-        f'<span style="opacity:.65">{escape(cost_line(explanation.cost))}</span>'
+        f'<span style="opacity:.65">{escape(cost_line(explanation.cost, explanation.sampling_error))}</span>'
     )
     return (
         '<div style="font-family:system-ui,sans-serif;line-height:1.7;max-width:60em;margin:.5em 0">'

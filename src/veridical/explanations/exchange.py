@@ -7,6 +7,7 @@
     tokens starts ends free     a unit per entry: its name, its characters in the text, was it explained
     scores                      one per unit
     seconds forward backward    what it took
+    sampling_error              of a method that draws, as a share of the scores' spread; no such column in older files
 
 Explanations made elsewhere need less: text (or the id of a known example), method, scores, and either starts
 and ends or one score for every word separated by white space. `to_attributions` fills in the rest.
@@ -15,6 +16,7 @@ and ends or one score for every word separated by white space. `to_attributions`
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +26,7 @@ import numpy as np
 
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.readable import insist_on_characters, parse_json, read_utf8, shown
 from veridical.core.records import Cost, Span
 from veridical.core.text import words_of
 
@@ -31,9 +34,10 @@ if TYPE_CHECKING:
     from veridical.explanations.explanation import Explanation
 
 FORMATS = (".parquet", ".jsonl")
+_LARGEST, _SMALLEST = 1e37, 1e-37  # of scores: metrics read them in single precision, sums and differences too
 COLUMNS = (
     *("id", "text", "context", "label", "method", "options", "target", "target_name", "probabilities"),
-    *("tokens", "starts", "ends", "free", "scores", "seconds", "forward", "backward"),
+    *("tokens", "starts", "ends", "free", "scores", "seconds", "forward", "backward", "sampling_error"),
 )
 
 
@@ -53,11 +57,13 @@ class Reading:
     label: int | tuple[int, ...] | None = None
     options: Mapping[str, Any] | None = None
     target: int | str | None = None  # an index or a name
+    target_name: str | None = None  # beside an index, so that classes in another order show
     probabilities: np.ndarray | None = None  # [C] float32
     tokens: tuple[str, ...] | None = None
     spans: tuple[Span, ...] | None = None  # None: a score per word
     free: tuple[bool, ...] | None = None  # None: all units are explained
     cost: Cost = field(default_factory=Cost)
+    sampling_error: float | None = None
 
 
 def units_of(reading: Reading, text: str) -> list[tuple[Span, float]]:
@@ -111,6 +117,7 @@ def to_row(explanation: Explanation) -> dict[str, Any]:
         "seconds": cost.seconds,
         "forward": cost.forward,
         "backward": cost.backward,
+        "sampling_error": explanation.sampling_error,
     }
 
 
@@ -144,7 +151,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
         "tokens": pyarrow.list_(pyarrow.string()),
         **dict.fromkeys(("starts", "ends"), pyarrow.list_(pyarrow.int64())),
         "free": pyarrow.list_(pyarrow.bool_()),
-        **dict.fromkeys(("seconds", "forward", "backward"), pyarrow.float64()),
+        **dict.fromkeys(("seconds", "forward", "backward", "sampling_error"), pyarrow.float64()),
     }
     schema = pyarrow.schema([(name, kinds[name]) for name in COLUMNS])
     return pyarrow.Table.from_pylist(list(rows), schema=schema)
@@ -156,30 +163,54 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
 def read_explanations(path: str | Path) -> list[Reading]:
     """The rows of a file, ours or made elsewhere, each checked; an error names file, row and remedy."""
     path = check_format(path)
-    if not path.is_file():
-        raise InputError(f"There is no file {str(path)!r}; name a file of explanations.")
-    if path.suffix == ".jsonl":
-        return [_reading(values, where) for values, where in _json_lines(path)]
-    values = store.read_parquet(path).to_pylist()
-    return [_reading(value, f"{path}, row {number}") for number, value in enumerate(values, 1)]
+    if not os.path.isfile(path):
+        raise InputError(f"There is no file {shown(str(path))}; name a file of explanations.")
+    rows = [_reading(values, where) for values, where in (_json_lines if path.suffix == ".jsonl" else _rows)(path)]
+    if not rows:
+        raise InputError(f"{path} holds no explanations; write one per text and method.")
+    return rows
+
+
+def _rows(path: Path) -> Iterable[tuple[dict[str, Any], str]]:
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with open(path, "rb") as file:  # a path is opened by us, as in `store.read_parquet`
+            table = pyarrow.parquet.ParquetFile(file)
+            _insist_on_distinct(table.schema_arrow.names, str(path))
+            known = [name for name in table.schema_arrow.names if name in COLUMNS]  # others may hold anything
+            rows = table.read(columns=known).to_pylist()
+    except (OSError, ValueError, OverflowError, pyarrow.ArrowException) as problem:
+        reason = next(iter(str(problem).splitlines()), type(problem).__name__)
+        remedy = "check that it is whole, or, if Veridical wrote it, delete it to have it made again"
+        raise InputError(f"{path} cannot be read as Parquet ({reason}); {remedy}.") from problem
+    return ((values, f"{path}, row {number}") for number, values in enumerate(rows, 1))
+
+
+def _insist_on_distinct(names: Sequence[str], where: str) -> None:
+    twice = [name for name in COLUMNS if names.count(name) > 1]
+    if twice:
+        raise InputError(f"{where}: {twice[0]} is there twice; rename or remove one of them.")
 
 
 def _json_lines(path: Path) -> Iterable[tuple[dict[str, Any], str]]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except UnicodeDecodeError as problem:
-        raise InputError(f"{path} is not UTF-8 ({problem.reason}); save it as UTF-8.") from problem
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_utf8(path).split("\n"), 1):
         if not line.strip():
             continue
         where = f"{path}, line {number}"
         try:
-            values = json.loads(line)
+            values = parse_json(line, object_pairs_hook=lambda pairs, where=where: _object(pairs, where))
         except ValueError as problem:
             raise InputError(f"{where}: this is not JSON ({problem}); write one object per line.") from problem
         if not isinstance(values, dict):
             raise InputError(f"{where}: this is not an object; write one object per line.")
         yield values, where
+
+
+def _object(pairs: list[tuple[str, Any]], where: str) -> dict[str, Any]:
+    _insist_on_distinct([name for name, _ in pairs], where)
+    return dict(pairs)
 
 
 @dataclass(frozen=True)
@@ -192,18 +223,38 @@ class _Cells:
     def get(self, name: str, kind: type | tuple[type, ...], meaning: str) -> Any:
         value = self.values.get(name)
         if value is not None and not _is(value, kind):
-            raise InputError(f"{self.where}: {name} is {value!r}; it must be {meaning}.")
+            raise InputError(f"{self.where}: {name} is {shown(value)}; it must be {meaning}.")
         return value
 
     def series(self, name: str, kind: type | tuple[type, ...], meaning: str) -> list[Any] | None:
         values = self.get(name, list, f"a list of {meaning}")
         for value in values or ():
             if not _is(value, kind):
-                raise InputError(f"{self.where}: {name} holds {value!r}; it must be a list of {meaning}.")
+                raise InputError(f"{self.where}: {name} holds {shown(value)}; it must be a list of {meaning}.")
         return values
 
     def numbers(self, name: str) -> list[Any] | None:
-        return self.series(name, (int, float), "numbers")
+        values = self.series(name, (int, float), "numbers")
+        return None if values is None else [self._float(name, value) for value in values]
+
+    def number(self, name: str) -> float | None:
+        """A number that counts or measures something."""
+        given = self.get(name, (int, float), "a number")
+        number = None if given is None else self._float(name, given)
+        if number is not None and not 0 <= number < np.inf:
+            raise InputError(f"{self.where}: {name} is {number:g}; it must be 0 or more, and finite.")
+        return number
+
+    def text(self, name: str, meaning: str = "a text") -> Any:
+        value = self.get(name, str, meaning)
+        insist_on_characters(value or "", f"{self.where}: {name}")
+        return value
+
+    def _float(self, name: str, value: Any) -> float:
+        try:
+            return float(value)
+        except OverflowError as problem:
+            raise InputError(f"{self.where}: {name} holds {shown(value)}, which is too large.") from problem
 
 
 def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
@@ -213,35 +264,54 @@ def _is(value: Any, kind: type | tuple[type, ...]) -> bool:
 
 def _reading(values: Mapping[str, Any], where: str) -> Reading:
     cells = _Cells(values, where)
-    identity, text = values.get("id"), cells.get("text", str, "a text")
+    identity, text = _identity(values.get("id"), where), cells.text("text")
     if identity is None and text is None:
         raise InputError(f"{where}: there is neither a text nor an id; give one of them.")
-    method = cells.get("method", str, "the name of a method")
-    if not method:
+    method = cells.text("method", "the name of a method")
+    if not method or not method.strip():
         raise InputError(f"{where}: there is no method; name what made these scores.")
+    if not method.isprintable():
+        raise InputError(f"{where}: method is {shown(method)}; its name stands in tables, so keep it to one line.")
     scores = _scores(cells)
     spans, free = _spans(cells, len(scores)), cells.series("free", bool, "true or false")
     _insist_on_length("free", free, len(scores), where)
+    if not len(scores) or (free is not None and not any(free)):
+        raise InputError(f"{where}: nothing of the text is explained; give a score per word or span, or no such row.")
     tokens, probabilities = cells.series("tokens", str, "texts"), cells.numbers("probabilities")
+    _insist_on_length("tokens", tokens, len(scores), where)
+    for probability in probabilities or ():
+        if not -1e-5 <= probability <= 1 + 1e-5:  # rounded they may be
+            raise InputError(f"{where}: probabilities holds {probability:g}; a probability is from 0 to 1.")
     target = cells.get("target", (int, str), "a class index or name")
-    name = cells.get("target_name", str, "a class name")
+    name = cells.text("target_name", "a class name")
     options = values.get("options")
     return Reading(
         where=where,
         method=method,
         scores=scores,
-        id=None if identity is None else str(identity),
+        id=identity,
         text=text,
-        context=cells.get("context", str, "a text"),
+        context=cells.text("context"),
         label=_label(values.get("label"), where),
         options=None if options is None else _options(options, where),
         target=name if target is None else target,
+        target_name=name,
         probabilities=None if probabilities is None else np.array(probabilities, dtype=np.float32),
         tokens=None if tokens is None else tuple(tokens),
         spans=spans,
         free=None if free is None else tuple(free),
-        cost=Cost(*(float(cells.get(n, (int, float), "a number") or 0) for n in ("seconds", "forward", "backward"))),
+        cost=Cost(*(cells.number(name) or 0.0 for name in ("seconds", "forward", "backward"))),
+        sampling_error=cells.number("sampling_error"),
     )
+
+
+def _identity(value: Any, where: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, (str, int)):
+        raise InputError(f"{where}: id is {shown(value)}; it must be a text or a whole number.")
+    insist_on_characters(str(value), f"{where}: id")
+    return str(value)
 
 
 def _scores(cells: _Cells) -> np.ndarray:
@@ -252,6 +322,12 @@ def _scores(cells: _Cells) -> np.ndarray:
     if not np.isfinite(scores).all():
         bad = int(np.flatnonzero(~np.isfinite(scores))[0])
         raise InputError(f"{cells.where}: score {bad + 1} is {scores[bad]}; scores must be finite numbers.")
+    sizes = np.abs(scores[scores != 0])
+    if len(sizes) and (sizes.sum() > _LARGEST or sizes.max() < _SMALLEST):
+        raise InputError(
+            f"{cells.where}: the scores go up to {sizes.max():g}, which single precision does not hold; multiply them "
+            "all by one number, so that they are near 1."
+        )
     return scores
 
 
@@ -273,19 +349,19 @@ def _insist_on_length(name: str, values: list[Any] | None, count: int, where: st
 
 
 def _label(value: Any, where: str) -> int | tuple[int, ...] | None:
-    if isinstance(value, list) and all(isinstance(index, int) for index in value):
+    if isinstance(value, list) and all(_is(index, int) for index in value):
         return tuple(value)
-    if value is None or isinstance(value, int):
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    raise InputError(f"{where}: label is {value!r}; it must be a class index or a list of them.")
+    raise InputError(f"{where}: label is {shown(value)}; it must be a class index or a list of them.")
 
 
 def _options(value: Any, where: str) -> dict[str, Any]:
     try:
-        options = json.loads(value) if isinstance(value, str) else value
+        options = parse_json(value) if isinstance(value, str) else value
     except ValueError:
         options = None
     if not isinstance(options, dict):
-        raise InputError(f"{where}: options is {value!r}; it must be a JSON object.")
+        raise InputError(f"{where}: options is {shown(value)}; it must be a JSON object.")
     # A list in JSON was a tuple: no option is a list.
     return {key: tuple(inner) if isinstance(inner, list) else inner for key, inner in options.items()}

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, overload
 
 import numpy as np
 import torch
 
-from veridical.attribution import Method, methods
+from veridical.attribution import Method, Sampled, insist_on_scores, methods, scores_of
+from veridical.core.device import computing
 from veridical.core.errors import Caution, InputError
+from veridical.core.kinds import as_annotated
 from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
 from veridical.data.objects import examples_of
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.long_texts import join_windows, window_means
-from veridical.model.ask import TOKEN_BUDGET, ask, batches_of, halving, predict
+from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
-from veridical.model.load import load
+from veridical.model.load import classifier_of
+from veridical.model.memory import run_all
 from veridical.model.target import Target, Which, classes_of, read_target
 
 Tick = Callable[[int], None]
@@ -33,15 +36,17 @@ def explain(clf: Any, texts: Given, method: str = ..., **how: Any) -> list[Expla
 def explain(
     clf: Any, texts: Given, method: list[str] | tuple[str, ...], **how: Any
 ) -> dict[str, list[Explanation]]: ...
+@as_annotated
 def explain(
     clf: Any,
     texts: Given,
     method: str | Sequence[str] = "integrated_gradients",
     *,
     target: str | int = "predicted",
-    context: str | Sequence[str | None] | None = None,
+    context: str | Iterable[str | None] | None = None,
     overlap: int | None = None,
-    budget: int = TOKEN_BUDGET,
+    budget: int | None = None,
+    device: str | None = None,
     tick: Tick | None = None,
     **options: Any,
 ) -> list[Explanation] | dict[str, list[Explanation]]:
@@ -53,22 +58,24 @@ def explain(
 
     Returns one `Explanation` per text in their order; with a list of methods, a dictionary from method to such a
     list. `target` is `predicted`, `gold`, a class name or its index. A text longer than the model takes is cut
-    with a warning, or with `overlap=N` explained in windows that share N tokens.
+    with a warning, or with `overlap=N` explained in windows that share N tokens. `device` is where the model runs (as
+    `load` has it; a model that is there already is moved), `budget` how many padded tokens it is given at once.
     """
-    clf = clf if isinstance(clf, Classifier) else load(clf)
-    examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
-    specs = [method] if isinstance(method, str) else list(method)
-    chosen = [methods.choose(spec, **options) for spec in specs]
-    which = read_target(target, clf.labels)
-    encoded = clf.encode(examples, overlap=overlap)
-    warn_of_cuts(clf, encoded)
-    by_method = {
-        choice.label: [
-            Explanation.of(clf, a) for a in attributions(clf, encoded, choice, which, budget=budget, tick=tick)
-        ]
-        for choice in chosen
-    }
-    return by_method[chosen[0].label] if isinstance(method, str) else by_method
+    with computing(device, budget):
+        clf = classifier_of(clf)
+        examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
+        specs = [method] if isinstance(method, str) else list(method)
+        chosen = [methods.choose(spec, **options) for spec in specs]
+        which = read_target(target, clf.labels)
+        encoded = clf.encode(examples, overlap=overlap)
+        warn_of_cuts(clf, encoded)
+        by_method = {
+            choice.label: [
+                Explanation.of(clf, a) for a in attributions(clf, encoded, choice, which, budget=budget, tick=tick)
+            ]
+            for choice in chosen
+        }
+        return by_method[chosen[0].label] if isinstance(method, str) else by_method
 
 
 def attributions(
@@ -77,7 +84,7 @@ def attributions(
     choice: Choice[Method],
     which: Which = "predicted",
     *,
-    budget: int = TOKEN_BUDGET,
+    budget: int | None = None,
     tick: Tick | None = None,
 ) -> list[Attribution]:
     """One attribution per example, in their order. Windows of one text stand next to each other in `encoded`."""
@@ -101,7 +108,7 @@ def _look(
     encoded: Sequence[Encoded],
     choice: Choice[Method],
     classes: list[int] | None,
-    budget: int,
+    budget: int | None,
     tick: Tick,
 ) -> list[Attribution]:
     attributed: dict[int, Attribution] = {}
@@ -111,7 +118,10 @@ def _look(
         batch = clf.collate([encoded[i] for i in rows])
         target = Target(None if classes is None else torch.tensor([classes[i] for i in rows], device=clf.device))
         began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
-        scores = method.run(clf, batch, target, **choice.options)  # [B, T]
+        returned = method.run(clf, batch, target, **choice.options)
+        scores = scores_of(returned)  # [B, T]
+        insist_on_scores(scores, tuple(batch.ids.shape), choice.label)
+        scores = torch.as_tensor(scores, device=clf.device)
         if target.logits is None:  # a method that never looked
             with torch.no_grad():
                 target(clf.forward(batch).logits)
@@ -135,14 +145,14 @@ def _look(
                     (clf.forwards - forwards) / len(rows),
                     (clf.backwards - backwards) / len(rows),
                 ),
+                sampling_error=returned.error[row] if isinstance(returned, Sampled) else None,
             )
         tick(len(rows))
 
     attention = clf.eager() if "attention" in method.needs else nullcontext()
     # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
     with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
-        for rows in batches_of([len(e.ids) for e in encoded], budget):
-            halving(run, rows)
+        run_all(clf, [len(e.ids) for e in encoded], run, work=choice.label, budget=budget)
     return [attributed[i] for i in range(len(encoded))]
 
 
@@ -151,7 +161,7 @@ def _ask(
     encoded: Sequence[Encoded],
     choice: Choice[Method],
     classes: list[int] | None,
-    budget: int,
+    budget: int | None,
     tick: Tick,
 ) -> list[Attribution]:
     attributed: list[Attribution] = []
@@ -171,16 +181,17 @@ def _ask(
         replies = ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked], budget=budget)
         seconds = time.perf_counter() - began
         weight = [questions * len(ex.encoded.ids) for ex, (_, questions) in zip(asked, replies, strict=True)]
-        for ex, (scores, questions), share in zip(asked, replies, weight, strict=True):
+        for ex, (returned, questions), share in zip(asked, replies, weight, strict=True):
             attributed.append(
                 Attribution(
                     encoded=ex.encoded,
                     target=ex.target,
-                    scores=_finite(scores, choice, ex.encoded),
+                    scores=_finite(scores_of(returned), choice, ex.encoded),
                     probabilities=ex.probabilities,
                     method=choice.label,
                     options=choice.options,
                     cost=Cost(seconds * share / max(1, sum(weight)), questions + 1, 0),
+                    sampling_error=returned.error if isinstance(returned, Sampled) else None,
                 )
             )
         tick(len(part))
@@ -201,6 +212,7 @@ def explained(
 
 
 def _finite(scores: np.ndarray, choice: Choice[Method], encoded: Encoded) -> np.ndarray:
+    insist_on_scores(scores, (len(encoded.ids),), choice.label)
     if not np.isfinite(scores).all():
         raise InputError(
             f"{choice.label} gave a score that is not a finite number for example {encoded.example.id!r}; "

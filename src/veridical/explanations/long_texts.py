@@ -64,6 +64,12 @@ def join_windows(
                     sum(c.forward for c in costs),
                     sum(c.backward for c in costs),
                 ),
+                sampling_error=_largest([by_window[index].sampling_error for index in group]),
             )
         )
     return joined
+
+
+def _largest(errors: Sequence[float | None]) -> float | None:
+    """A text is as sure as its least sure window."""
+    return None if None in errors else max(error for error in errors if error is not None)

@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from veridical.core import store
-from veridical.core.errors import InputError
+from veridical.core import store, stored
+from veridical.core.errors import BreakdownError, InputError
 from veridical.grid import liveness
 
 PLAN = "grid.json"
@@ -41,6 +41,7 @@ JOBS = {
     "veridical.roar:chain": "veridical.retraining.roar.cells:chain",
     "veridical.roar:leak": "veridical.retraining.roar.cells:leak",
     "veridical.recipe:type_logged": "veridical.cli.recipe:type_logged",
+    "veridical.validate:make": "veridical.probes.validation.making:make",
 }
 
 _KEY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
@@ -71,8 +72,8 @@ class Outcome:
     """How the attempt to do a job ended.
 
     A `mistake` would befall any job. `refused` is the call's own InputError: it may befall others (a model that cannot
-    be loaded) or not (a training that breaks down). `failed` is a bug of this job's alone, `lost` its worker's end;
-    `elsewhere`: another process is at work on it.
+    be loaded) or not (a training that breaks down). `failed` is a bug or a breakdown of this job's alone, `lost` its
+    worker's end; `elsewhere`: another process is at work on it.
     """
 
     key: str
@@ -100,7 +101,7 @@ def is_done(out: str | Path, key: str, hash: str) -> bool:
     """Whether this very call was made to its end. A mark left by another call under the same key does not count: the
     call is made, and finds for itself what of it holds."""
     path = mark(out, key)
-    return path.exists() and store.read_json(path)["hash"] == hash
+    return path.exists() and stored.read_fields(path, "hash")["hash"] == hash
 
 
 # -- computing ----------------------------------------------------------------------------------------------
@@ -126,6 +127,8 @@ def _call(out: str | Path, job: Job, turn: liveness.Turn) -> Outcome:
             seconds = round(turn.before + time.monotonic() - begun, 3)
             facts = {"seconds": seconds, "attempt": turn.attempt, "weight": job.weight}
             store.write_json(mark(out, job.key), store.stamp(**facts, call=job.call, hash=job.hash))
+    except BreakdownError as breakdown:
+        return Outcome(job.key, "failed", str(breakdown))
     except InputError as refusal:
         return Outcome(job.key, "refused", str(refusal))
     except (Exception, SystemExit):  # whatever it is, it is told and stored, and other jobs go on

@@ -22,21 +22,23 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import secrets
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from veridical.core import store
+from veridical.core.errors import Caution
+from veridical.core.process import Process, this_process
 
 STALE = float(os.environ.get("VERIDICAL_STALE", "30"))
 BEAT = STALE / 15
+WORK = ".work"  # in a run's folder, what `alone` takes turns at
 POLL = 1.0  # seconds after which one looks again at what others do
 
 
@@ -103,8 +105,16 @@ def _look(path: Path) -> Attempt | None:
         worker: dict[str, Any] = json.loads(text)
     except ValueError:  # of an old version, or not written to its end: its time alone tells
         worker = {"begun": times.st_atime}
-    fresh = time.time() - times.st_mtime < STALE
-    return Attempt(worker["begun"], times.st_mtime, fresh and not _is_gone(worker), worker.get("token", ""))
+    alive = time.time() - times.st_mtime < STALE and not _is_gone(worker)
+    return Attempt(worker["begun"], times.st_mtime, alive, worker.get("token", ""))
+
+
+def _is_gone(worker: Mapping[str, Any]) -> bool:
+    """Whether it is known that a sign's process, or its work there, has ended; old signs name none."""
+    if not {"machine", "process", "started"} <= worker.keys():
+        return False
+    process = Process(worker["machine"], worker["process"], worker["started"])
+    return worker["token"] not in _turns if process == this_process() else process.is_gone()
 
 
 # -- working ------------------------------------------------------------------------------------------------
@@ -116,10 +126,11 @@ def begin(thing: Path) -> Turn | None:
     if tries and tries[-1].alive:
         return None
     turn = Turn(thing, len(tries) + 1, secrets.token_hex(4), time.time(), spent(tries))
-    text = json.dumps({"begun": turn.begun, "token": turn.token, **_this_process()})
+    text = json.dumps({"begun": turn.begun, "token": turn.token, **asdict(this_process())})
     path = sign(thing, turn.attempt)
     if not store.create(path, text):
         return None
+    _turns.add(turn.token)
     os.utime(path, (turn.begun, turn.begun))  # by this machine's clock, not by that of a disk's server
     return turn
 
@@ -155,8 +166,39 @@ def working(turn: Turn) -> Iterator[None]:
     finally:
         ended.set()
         beater.join()
-        if turn.holds():
+        mine = turn.holds()
+        _turns.discard(turn.token)
+        if mine:
             forget(turn.thing)
+
+
+@contextmanager
+def alone(folder: str | Path) -> Iterator[None]:
+    """The turn to work in a run's folder while the block runs: who comes second waits, and says so.
+
+    Its sign lies in that folder, hidden, for the folder that it stands in may be somebody else's. Blocks of one thread
+    may be nested.
+    """
+    here = (os.path.realpath(folder), threading.get_ident())
+    if here in _ours:
+        yield
+        return
+    thing = Path(folder) / WORK
+    turn = begin(thing)
+    if turn is None:
+        warnings.warn(f"Another process is at work in {folder}; this one goes on when that has ended.", Caution, 3)
+        turn = wait(thing, lambda: False)
+    assert turn is not None
+    with working(turn):
+        _ours.add(here)
+        try:
+            yield
+        finally:
+            _ours.discard(here)
+
+
+_ours: set[tuple[str, int]] = set()  # the folders in which threads of this process have the turn
+_turns: set[str] = set()  # tokens of the turns that this process has
 
 
 def forget(thing: Path) -> None:
@@ -164,43 +206,3 @@ def forget(thing: Path) -> None:
     for path in thing.parent.glob(f"{thing.name}.running-[0-9]*"):
         if path.name.rpartition("-")[2].isdigit():
             store.remove_file(path)
-
-
-# -- processes ----------------------------------------------------------------------------------------------
-
-
-def _this_process() -> dict[str, Any]:
-    process = os.getpid()
-    return {"machine": _machine(), "process": process, "started": _started(process)}
-
-
-def _is_gone(worker: Mapping[str, Any]) -> bool:
-    """Whether it is known that a process has ended. Of other machines, and by old signs, it is not."""
-    if os.name != "posix" or worker.get("machine") != _machine():
-        return False
-    try:
-        os.kill(worker["process"], 0)  # asks only
-    except ProcessLookupError:
-        return True
-    except PermissionError:  # another user's
-        return False
-    return _started(worker["process"]) not in ("", worker["started"])
-
-
-@cache
-def _machine() -> str:
-    """This machine since it was started, as far as it shares the numbers of its processes; names no host."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return store.stable_hash([boot, os.readlink("/proc/self/ns/pid")])  # a container has numbers of its own
-    except OSError:
-        return store.stable_hash(platform.node())
-
-
-def _started(process: int) -> str:
-    """When a process was started, by its machine's count; empty where that is not told."""
-    try:
-        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "ended" if state in ("Z", "X") else fields[18]  # it may wait for its parent to notice

@@ -70,6 +70,7 @@ def run(
     out = Path(out).absolute()  # workers may stand elsewhere
     done = {job.key for job in jobs if is_done(out, job.key, job.hash)}
     _write_plan(out, jobs, workers or cores())
+    store.clean(out)
     for key in done:
         liveness.forget(place(out, key))
     waiting = [job for job in _mine(jobs, shard) if job.key not in done]
@@ -85,6 +86,7 @@ def run(
         pool = LocalPool(out, workers=min(workers or cores(), len(waiting)))
     with closing(pool):
         failed = _schedule(pool, out, waiting, done, retries, tick or (lambda key: None))
+    store.clean(out)  # of workers that were killed
     if failed:
         _complain(out, failed, left=sum(job.key not in done for job in waiting) - len(failed))
 

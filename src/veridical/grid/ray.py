@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from veridical.core import plugins, store
+from veridical.core import device, plugins, store
 from veridical.core.errors import InputError
 from veridical.grid.job import PLAN, Job, Outcome, compute, from_plain
 from veridical.grid.local import ONE_THREAD
@@ -51,7 +51,7 @@ class RayPool:
             num_cpus=1,
             num_gpus=1 if have.get("GPU") else 0,  # Ray hides accelerators from tasks that do not ask for one
             max_retries=0,  # a machine that is cut off may still work on a job: the grid waits until it is silent
-            runtime_env={"env_vars": {**ONE_THREAD, **plugins.environment()}},
+            runtime_env={"env_vars": {**ONE_THREAD, **plugins.environment(), **device.environment()}},
         )
 
     def _connect(self, workers: int | None, address: str | None) -> None:

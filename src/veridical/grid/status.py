@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from veridical.core import store
+from veridical.core import store, stored
 from veridical.core.errors import InputError
+from veridical.core.kinds import as_annotated
+from veridical.core.readable import shown
 from veridical.grid import liveness
 from veridical.grid.job import PLAN, error, is_done, mark, place
 
@@ -56,11 +59,13 @@ class GridStatus:
         return sum(cell.state == state for cell in self.cells)
 
 
+@as_annotated
 def status(folder: str | Path) -> list[RunStatus]:
     """Every run under a folder (or the run that it is), ordered by name."""
     return [_status(path.parent) for path in _find(folder, "spec.json") if _is_run(path)]
 
 
+@as_annotated
 def grids(folder: str | Path) -> list[GridStatus]:
     """Every grid under a folder (or the grid that it is), ordered by name."""
     return [_grid(path.parent) for path in _find(folder, PLAN)]
@@ -68,16 +73,17 @@ def grids(folder: str | Path) -> list[GridStatus]:
 
 def _find(folder: str | Path, name: str) -> list[Path]:
     folder = Path(folder)
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {str(folder)!r}; name a folder of runs.")
-    return sorted(folder.rglob(name))
+    if not os.path.isdir(folder):
+        raise InputError(f"There is no folder {shown(str(folder))}; name a folder of runs.")
+    walk = os.walk(folder)  # `rglob` raises where a folder goes while it looks, as working folders do
+    return sorted(Path(parent) / name for parent, _, names in walk if name in names)
 
 
 # -- grids --------------------------------------------------------------------------------------------------
 
 
 def _grid(folder: Path) -> GridStatus:
-    plan = store.read_json(folder / PLAN)
+    plan = stored.read_fields(folder / PLAN, "cells", "workers")
     cells = tuple(_cell(folder, row) for row in plan["cells"])
     running = sum(cell.state == "running" for cell in cells)
     workers = running or plan["workers"]
@@ -89,7 +95,7 @@ def _grid(folder: Path) -> GridStatus:
 def _cell(folder: Path, row: dict[str, Any]) -> CellStatus:
     key, weight = row["key"], row["weight"]
     if is_done(folder, key, row["hash"]):
-        held = store.read_json(mark(folder, key))
+        held = stored.read_fields(mark(folder, key), "attempt", "seconds")
         return CellStatus(key, "done", weight, held["attempt"], held["seconds"])
     tries = liveness.attempts(place(folder, key))
     state = "running" if tries and tries[-1].alive else "failed" if error(folder, key).exists() else "missing"
@@ -116,21 +122,31 @@ def _remaining(cells: Sequence[CellStatus], workers: int) -> float | None:
 def _is_run(spec: Path) -> bool:
     """Whether it is of a training: audits and other work have specs too. One that cannot be read may be of one."""
     try:
-        return "train" in store.read_json(spec)
+        held = store.read_json(spec)
+        return isinstance(held, dict) and "train" in held
     except InputError:
         return True
 
 
 def _status(folder: Path) -> RunStatus:
-    age = max(0.0, time.time() - max(path.stat().st_mtime for path in folder.iterdir()))
+    times = [changed for path in folder.iterdir() if (changed := _changed(path)) is not None]
+    age = max(0.0, time.time() - max(times))
     try:
-        select = str(store.read_json(folder / "spec.json")["train"]["select"])
+        select = str(stored.read_fields(folder / "spec.json", "train.select")["train"]["select"])
         rows = store.read_jsonl(folder / "train.jsonl") if (folder / "train.jsonl").exists() else []
         done = store.read_json(folder / "scores.json") if (folder / "scores.json").exists() else None
         return _read(folder, select, rows, done, age)
     except (InputError, OSError, KeyError, TypeError) as problem:
         reason = str(problem) if isinstance(problem, InputError) else f"{type(problem).__name__}: {problem}"
         return RunStatus(folder, "broken", age=age, problem=reason)
+
+
+def _changed(path: Path) -> float | None:
+    """When a path was changed last; none if it has gone meanwhile, as temporary files do."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return None
 
 
 def _read(folder: Path, select: str, rows: list[dict[str, Any]], done: dict[str, Any] | None, age: float) -> RunStatus:

@@ -33,7 +33,13 @@ class Metric:
     needs: frozenset[Need]  # rationale: of the example; pair: two explanations; planted: the truth is known
     repeats: frozenset[str]  # methods that ask the model the same: it cannot judge them
     when: Mapping[str, tuple[Direction, tuple[float, float]]]  # an option that is on -> direction and bounds under it
+    order: bool  # nothing of the scores matters but the order they put the tokens in, ties going to the earlier
     version: int
+
+    def of_order(self, options: Mapping[str, Any]) -> bool:
+        """Is that so under these options? It is of scores replaced by their ranks, and not of words, which are sums."""
+        by_rank = self.order or options.get("scale") == "rank"
+        return by_rank and options.get("level", "token") == "token"
 
     def reading(self, options: Mapping[str, Any]) -> tuple[Direction, tuple[float, float]]:
         """Direction and bounds under these options."""
@@ -51,7 +57,7 @@ class Metric:
         return (inspect.getdoc(self.run) or "").split("\n\n")[0].replace("\n", " ")
 
 
-metrics: Registry[Metric] = Registry("metric", "veridical.metric")
+metrics: Registry[Metric] = Registry("metric", "veridical.metric", "metric")
 
 
 def metric(
@@ -63,14 +69,14 @@ def metric(
     needs: tuple[Need, ...] = (),
     repeats: tuple[str, ...] = (),
     when: Mapping[str, tuple[Direction, tuple[float, float]]] | None = None,
+    order: bool = False,
     version: int = 1,
 ) -> Callable[[F], F]:
     """Register a function as a metric."""
 
     def add(run: F) -> F:
-        metrics.add(
-            Metric(name, run, kind, better, bounds, frozenset(needs), frozenset(repeats), dict(when or {}), version)
-        )
+        facts = (kind, better, bounds, frozenset(needs), frozenset(repeats), dict(when or {}), order, version)
+        metrics.add(Metric(name, run, *facts))
         return run
 
     return add

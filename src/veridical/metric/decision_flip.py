@@ -6,7 +6,7 @@ from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, ranked_units
 
 
-@metric("decision_flip", kind="faithfulness", better="lower", bounds=(0, 1), needs=("questions",))
+@metric("decision_flip", kind="faithfulness", better="lower", bounds=(0, 1), needs=("questions",), order=True)
 def decision_flip(
     ex: Explained, *, by: Operator = "delete", level: Level = "token", exact: bool = False
 ) -> Asker[Score]:

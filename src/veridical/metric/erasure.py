@@ -60,6 +60,7 @@ class Setting:
     bounds=(0, 1),
     needs=("questions",),
     when={"raw": ("lower", (-1, 1))},
+    order=True,
 )
 def sufficiency(
     ex: Explained,
@@ -91,6 +92,7 @@ def sufficiency(
     bounds=(0, 1),
     needs=("questions",),
     when={"raw": ("higher", (-1, 1))},
+    order=True,
 )
 def comprehensiveness(
     ex: Explained,

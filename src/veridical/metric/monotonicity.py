@@ -11,7 +11,7 @@ from veridical.model.erase import Level, Operator, erase, ranked_units
 NOISE = 1e-6  # of a probability; a smaller fall may be the batch it was computed in
 
 
-@metric("monotonicity", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",))
+@metric("monotonicity", kind="faithfulness", better="higher", bounds=(0, 1), needs=("questions",), order=True)
 def monotonicity(ex: Explained, *, by: Operator = "delete", level: Level = "token") -> Asker[Score]:
     """The share of steps at which the explained class does not lose probability while tokens are added to the null
     input, lowest score first (Arya et al. 2019).

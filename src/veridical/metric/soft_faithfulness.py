@@ -17,7 +17,7 @@ from veridical.metric.erasure import UNDEFINED_BELOW, Side, fall, insist_on_defa
 from veridical.model.ask import Asker
 from veridical.model.erase import Mode, blank, soften
 
-Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax"]
+Scale = Literal["minmax", "none", "sigmoid", "abs_max", "abs_minmax", "softmax", "rank"]
 Where = Literal["word", "post_layernorm"]
 Preset = Literal["", "released"]
 Samples = Annotated[int, between(1, 100_000)]
@@ -73,8 +73,13 @@ def soft_score(ex: Explained, side: Side, how: Setting) -> Asker[Score]:
 
 
 def scaled(scores: np.ndarray, scale: Scale) -> np.ndarray:
-    """Scores as shares of importance in [0, 1]; one half for all where they do not differ."""
+    """Scores as shares of importance in [0, 1]; one half for all where they do not differ. `rank` spaces them evenly in
+    their order, ties to the earlier, so that nothing else of them matters."""
     scores = np.asarray(scores, dtype=np.float64)
+    if scale == "rank":
+        places = np.empty(len(scores))
+        places[np.argsort(-scores, kind="stable")] = np.arange(len(scores), 0, -1)
+        scores = places
     if scale == "none":
         if ((scores < 0) | (scores > 1)).any():
             outside = scores[(scores < 0) | (scores > 1)][0]

@@ -6,6 +6,7 @@ An undefined score is None, never 0 or 1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -88,6 +89,8 @@ def auroc(truth: np.ndarray, probabilities: np.ndarray) -> float | None:
 
 def calibration_error(confidence: np.ndarray, correct: np.ndarray, bins: int = BINS) -> float:
     """Expected calibration error: |accuracy - confidence| per equal-width bin, weighted by the bin's size."""
+    if not np.isfinite(confidence).all():
+        return math.nan
     place = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)  # bins are (lower, upper]
     gaps = np.bincount(place, weights=correct - confidence.astype(np.float64), minlength=bins)
     return float(np.abs(gaps).sum() / len(confidence))

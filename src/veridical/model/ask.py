@@ -13,9 +13,11 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from veridical.core.errors import InputError
 from veridical.core.options import TOKEN_BUDGET as TOKEN_BUDGET
 from veridical.core.records import Answers, Encoded, Output, Variant
 from veridical.model.classifier import Classifier
+from veridical.model.memory import by_length, run_all
 
 R = TypeVar("R")
 Asker = Generator[list[Variant], Answers, R]
@@ -23,9 +25,8 @@ Asker = Generator[list[Variant], Answers, R]
 
 def batches_of(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[list[int]]:
     """Indices in batches of similar length, longest first, rows x longest within the budget (or one row)."""
-    order = sorted(range(len(lengths)), key=lambda i: (-lengths[i], i))
     batches: list[list[int]] = []
-    for index in order:
+    for index in by_length(lengths):
         longest = lengths[batches[-1][0]] if batches else 0
         if batches and (len(batches[-1]) + 1) * longest <= budget:
             batches[-1].append(index)
@@ -34,25 +35,18 @@ def batches_of(lengths: Sequence[int], budget: int = TOKEN_BUDGET) -> list[list[
     return batches
 
 
-def halving(run: Callable[[list[int]], None], batch: list[int]) -> None:
-    """`run(batch)`, or on running out of accelerator memory the same for its two halves."""
-    try:
-        run(batch)
-        return
-    except torch.cuda.OutOfMemoryError:
-        if len(batch) == 1:
-            raise
-        torch.cuda.empty_cache()
-    middle = len(batch) // 2
-    halving(run, batch[:middle])
-    halving(run, batch[middle:])
-
-
-def answer(clf: Classifier, variants: Sequence[Variant], budget: int = TOKEN_BUDGET) -> Answers:
+def answer(clf: Classifier, variants: Sequence[Variant], budget: int | None = None) -> Answers:
     """The model's logits and probabilities for each variant, each distinct one asked once."""
     from veridical.model.soft import forward, ready, style_of  # a method that looks inside the model needs none of it
 
     distinct = list(dict.fromkeys(variants))
+    if any(not variant.ids or (variant.attend is not None and not any(variant.attend)) for variant in distinct):
+        # In a batch it would be answered all the same, from the padding.
+        raise InputError(
+            "Nothing of a text would be left to read once its tokens are erased, as it has no special tokens; erase by "
+            "mask, or say which tokens stay (for attribute: special_tokens_mask)."
+        )
+    clf.asked += sum(len(variant.ids) for variant in distinct)
     place = {variant: i for i, variant in enumerate(distinct)}
     logits = np.empty((len(distinct), len(clf.labels)), dtype=np.float32)
     for style, group in groupby(sorted(distinct, key=style_of), key=style_of):
@@ -71,7 +65,7 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int = TOKEN_BUD
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
 
 
-def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int = TOKEN_BUDGET) -> Answers:
+def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int | None = None) -> Answers:
     """Logits and probabilities of whole examples, in their order."""
     logits = np.empty((len(encoded), len(clf.labels)), dtype=np.float32)
     _forward(
@@ -89,20 +83,24 @@ def _forward(
     lengths: Sequence[int],
     output: Callable[[list[int]], Output],
     logits: np.ndarray,
-    budget: int,
+    budget: int | None,
 ) -> None:
     def run(rows: list[int]) -> None:
         logits[rows] = output(rows).logits.float().cpu().numpy()
 
     with clf.at_rest(), torch.inference_mode():
-        for rows in batches_of(lengths, budget):
-            halving(run, rows)
+        run_all(clf, lengths, run, work="questions", budget=budget)
 
 
-def ask(clf: Classifier, askers: Sequence[Asker[R]], *, budget: int = TOKEN_BUDGET) -> list[tuple[R, int]]:
-    """Run all askers to their end; each one's result and how many distinct questions it asked."""
+def ask(clf: Classifier, askers: Sequence[Asker[R]], *, budget: int | None = None) -> list[tuple[R, int]]:
+    """Run all askers to their end; each one's result and how many distinct questions it asked.
+
+    What was answered is remembered to the end: in a later turn nobody asks it again.
+    """
     results: dict[int, R] = {}
     asked: list[set[Variant]] = [set() for _ in askers]
+    place: dict[Variant, int] = {}  # of every answer so far in the two arrays
+    logits = probabilities = np.empty((0, len(clf.labels)), dtype=np.float32)
     waiting: dict[int, list[Variant]] = {}
 
     def advance(index: int, reply: Answers | None) -> None:
@@ -117,10 +115,13 @@ def ask(clf: Classifier, askers: Sequence[Asker[R]], *, budget: int = TOKEN_BUDG
         advance(index, None)
     while waiting:
         turn = list(waiting.items())
-        replies = answer(clf, [variant for _, variants in turn for variant in variants], budget)
-        start = 0
+        new = list(dict.fromkeys(v for _, variants in turn for v in variants if v not in place))
+        if new:
+            place.update(zip(new, range(len(place), len(place) + len(new)), strict=True))
+            replies = answer(clf, new, budget)
+            logits = np.concatenate([logits, replies.logits])
+            probabilities = np.concatenate([probabilities, replies.probabilities])
         for index, variants in turn:
-            stop = start + len(variants)
-            advance(index, Answers(replies.logits[start:stop], replies.probabilities[start:stop]))
-            start = stop
+            rows = [place[variant] for variant in variants]
+            advance(index, Answers(logits[rows], probabilities[rows]))
     return [(results[i], len(asked[i])) for i in range(len(askers))]

@@ -364,8 +364,8 @@ def build(
         "special_token_ids": special_ids(tokenizer),
         **_classes(labels, multilabel),
     }
-    with torch.random.fork_rng():
-        torch.manual_seed(seed_of("bilstm", seed))
+    with torch.random.fork_rng(devices=[]):  # weights are drawn on the CPU, whatever device they go to
+        torch.default_generator.manual_seed(seed_of("bilstm", seed))
         model = BiLSTMForSequenceClassification(BiLSTMConfig(**settings)).eval()
     with torch.no_grad():
         for word, vector in known.items():

@@ -41,6 +41,9 @@ class Classifier:
         self.labels = label_names(model.config, self.kind)
         self.limit = token_limit(model, tokenizer)
         self.forwards = self.backwards = 0  # sequences, for the cost of an explanation
+        self.asked = (
+            0  # tokens of the questions asked: erased texts are shorter, so that sequences do not tell their cost
+        )
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
 
     def __repr__(self) -> str:
@@ -136,6 +139,11 @@ class Classifier:
             raise InputError(
                 f"{self.name} ({self.family}) looked up its word embeddings {len(seen)} times in one pass, "
                 "not once; such a model cannot be explained through them."
+            )
+        if not hasattr(out, "logits"):
+            raise InputError(
+                f"{self.name} ({type(self.model).__name__}) gives no logits, so it is no classifier; load it with "
+                "AutoModelForSequenceClassification."
             )
         if out.logits.shape[-1] != self.model.config.num_labels:
             raise InputError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +9,17 @@ from typing import Any
 
 import torch
 
+from veridical.core.assets import fetch
+from veridical.core.device import device_of, said_device
 from veridical.core.errors import Caution, InputError
+from veridical.core.readable import shown
 from veridical.core.records import Dataset
 from veridical.core.registry import resolve
 from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
+from veridical.model.memory import move
+from veridical.model.names import ENCODERS, insist_on_model
 from veridical.model.pretrained import read_config, read_model, refusing
 from veridical.model.sound import (
     attending_fully,
@@ -26,9 +30,6 @@ from veridical.model.sound import (
     insist_on_vocabulary,
     with_full_attention,
 )
-
-HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
 
 
 def load(
@@ -43,7 +44,14 @@ def load(
     """A classifier from a hub id, a folder (a model's or a run's), `minilm`, a model with its tokenizer, or a
     `pipeline("text-classification")`. `labels` gives it a new head for those classes, initialised from `seed`;
     `:layers=3` behind a name keeps the first three layers, `:head=tanh` gives BigBird the head of explanation
-    regularisation."""
+    regularisation.
+
+    `device` is cpu, cuda, cuda:1, mps or auto (the accelerator that there is, else the CPU), by default what
+    VERIDICAL_DEVICE says, else auto; a model given as an object then stays where it is.
+    """
+    where = said_device() if device is None else device_of(device)  # before anything is loaded
+    if labels is not None:
+        _insist_on_names(source, labels)
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline, or a Classifier
         source, tokenizer = source.model, tokenizer or source.tokenizer
     if isinstance(source, torch.nn.Module):
@@ -52,16 +60,40 @@ def load(
         clf = Classifier(attending_fully(in_float32(source)), tokenizer)
         insist_on_finite(clf.model, clf.name)
         insist_on_vocabulary(clf.model, tokenizer, clf.name)
+    elif isinstance(source, (str, Path)):
+        clf, where = _from_files(str(source), labels, multilabel, seed), where or device_of()
     else:
-        clf = _from_files(str(source), labels, multilabel, seed)
-    return _placed(clf, device)
+        raise InputError(
+            f"load takes a folder, a hub id, a model with its tokenizer or a pipeline; {shown(source)} is none of them."
+        )
+    return _placed(clf, where)
+
+
+def _insist_on_names(source: Any, labels: Any) -> None:
+    """Refuse classes that no answer could be told by, and those for a head that is there."""
+    if not isinstance(source, (str, Path)):
+        raise InputError("labels gives a new head to a model from a folder or the hub; this one has its own.")
+    named = isinstance(labels, (list, tuple)) and all(isinstance(name, str) and name.strip() for name in labels)
+    if not named or not labels or len(set(labels)) < len(labels):
+        raise InputError(f"labels is {shown(labels)}; it must be a list with the name of every class, each once.")
+
+
+def classifier_of(given: Any) -> Classifier:
+    """A classifier as it is, or loaded: on the device that was asked for, if one was."""
+    if not isinstance(given, Classifier):
+        return load(given)
+    device = said_device()
+    if device is not None:
+        move(given, device)
+    return given
 
 
 def create(
     spec: str, data: Dataset, *, seed: int, max_length: int | None = None, dropout: float | None = None
 ) -> Classifier:
     """A fresh classifier for the labels of `data`, to be trained: an encoder with a new head, or `bilstm` with
-    the vocabulary of the training split. It reads at most `max_length` tokens and drops out `dropout`, if given."""
+    the vocabulary of the training split. It reads at most `max_length` tokens and drops out `dropout`, if given. It is
+    on the CPU: whoever trains it knows where."""
     clf = _created(spec, data, seed, dropout)
     if max_length is not None:
         clf.read_at_most(max_length)
@@ -85,11 +117,9 @@ def _created(spec: str, data: Dataset, seed: int, dropout: float | None) -> Clas
     return _placed(_from_files(spec, data.labels, data.multilabel, seed, dropout), None)
 
 
-def _placed(clf: Classifier, device: str | torch.device | None) -> Classifier:
-    if device is None and torch.cuda.is_available():
-        device = "cuda"
+def _placed(clf: Classifier, device: torch.device | None) -> Classifier:
     if device is not None:
-        clf.model.to(device)
+        move(clf, device)
     clf.model.eval()
     return clf
 
@@ -97,14 +127,10 @@ def _placed(clf: Classifier, device: str | torch.device | None) -> Classifier:
 def _from_files(
     spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int, dropout: float | None = None
 ) -> Classifier:
-    typed = read_place(spec)
-    source, given = typed.name, typed.options
-    unknown = set(given) - {"layers", "head"}
-    if unknown:
-        raise InputError(f"The model {spec!r} has no option {sorted(unknown)[0]!r}; there are layers and head.")
-    if source == "bilstm":
-        raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
-    where = _folder(source)
+    given = read_place(spec).options
+    where = insist_on_model(spec)
+    if where in ENCODERS:
+        where = str(fetch(ENCODERS[where]))
     with refusing(spec):
         config = _configured(read_config(where, spec), spec, labels, multilabel, dropout)
         if not hasattr(config, "quantization_config"):
@@ -143,28 +169,6 @@ def _configured(config: Any, spec: str, labels: Sequence[str] | None, multilabel
         config.reference_compile = False  # ModernBERT would compile itself, and again for every length
     with_full_attention(config, spec)
     return config
-
-
-def _folder(source: str) -> str:
-    if source in ENCODERS:
-        from veridical.core.assets import fetch
-
-        return str(fetch(ENCODERS[source]))
-    path = Path(source)
-    if (path / "model" / "config.json").exists():  # a run folder
-        return str(path / "model")
-    if path.is_dir() and not (path / "config.json").exists():
-        raise InputError(
-            f"The folder {source!r} holds no model (no config.json, nor model/config.json as in a finished run); "
-            "name a run folder whose training has ended and did not fail."
-        )
-    if path.is_file():
-        raise InputError(f"{source!r} is a file; name the folder of the model, with its config.json and tokenizer.")
-    if not path.exists() and not HUB_ID.fullmatch(source):
-        raise InputError(
-            f"There is no folder {source!r}, and it is not the name of a model on the hub; check the path."
-        )
-    return source
 
 
 def _shorten(config: Any, layers: int) -> None:

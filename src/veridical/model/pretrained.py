@@ -33,7 +33,7 @@ def read_model(where: str, config: Any, seed: int) -> tuple[Any, Any, dict[str, 
 
     # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
     with torch.random.fork_rng(devices=[]), _quietly():
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
         model, info = AutoModelForSequenceClassification.from_pretrained(
             where,
             config=config,

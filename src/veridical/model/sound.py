@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from veridical.core.errors import Caution, InputError
+from veridical.core.readable import shown
 
 # What families call their sizes in config.json; torch takes some of them below 1 and makes a model without layers.
 SIZES = ("num_hidden_layers", "n_layers", "n_layer", "num_layers", "hidden_size", "dim", "d_model", "n_embd")
@@ -118,6 +119,8 @@ def insist_on_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
 
 def in_float32(model: Any) -> Any:
     """The model, or where it computes in another precision a copy that computes in float32, which is said."""
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
+        raise InputError(f"{shown(model)} is no model of transformers; give a sequence classifier, loaded as it is.")
     if getattr(model, "is_quantized", False):
         raise InputError(
             f"{type(model).__name__} is quantised, and its weights cannot be taken apart or differentiated; load the "

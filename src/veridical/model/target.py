@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Literal
 
 import torch
 
 from veridical.core.errors import InputError
+from veridical.core.readable import shown
 from veridical.core.records import Example
 
 Which = Literal["predicted", "gold"] | int
@@ -47,19 +49,21 @@ def classes_of(which: Which, examples: Sequence[Example], labels: Sequence[str])
     if isinstance(which, int) and 0 <= which < len(labels):
         return [which] * len(examples)
     allowed = ", ".join(f"{i} ({name})" for i, name in enumerate(labels))
-    raise InputError(f"The target {which!r} is not a class of this model; allowed: predicted, gold, {allowed}.")
+    raise InputError(f"The target {shown(which)} is not a class of this model; allowed: predicted, gold, {allowed}.")
 
 
 def read_target(text: str | int, labels: Sequence[str]) -> Which:
     """`predicted`, `gold`, a class index or a class name."""
-    if text in ("predicted", "gold"):
-        return text  # type: ignore[return-value]
-    if text in labels:
-        return list(labels).index(str(text))
-    if str(text).isdigit() and int(text) < len(labels):
+    if isinstance(text, str):
+        if text in ("predicted", "gold"):
+            return text  # type: ignore[return-value]
+        if text in labels:
+            return list(labels).index(text)
+        text = int(text) if text.isdecimal() and len(text) < 10 else text
+    if isinstance(text, Integral) and 0 <= int(text) < len(labels):
         return int(text)
     allowed = ", ".join(f"{i} ({name})" for i, name in enumerate(labels))
-    raise InputError(f"The target {text!r} is not a class of this model; allowed: predicted, gold, {allowed}.")
+    raise InputError(f"The target {shown(text)} is not a class of this model; allowed: predicted, gold, {allowed}.")
 
 
 def _gold(example: Example) -> int:

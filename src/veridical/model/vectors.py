@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
 import zlib
 from collections.abc import Collection
 from pathlib import Path
@@ -28,8 +29,8 @@ def load_vectors(source: str | Path, words: Collection[str]) -> dict[str, np.nda
     if str(source) in ASSETS:
         vectors = _asset(str(source), wanted)
     else:
-        path = Path(source).expanduser()
-        if not path.is_file():
+        path = Path(os.path.expanduser(source))
+        if not os.path.isfile(path):
             raise InputError(
                 f"There are no word vectors {str(source)!r}; give {' or '.join(ASSETS)}, or the path of a "
                 "GloVe or fastText text file."

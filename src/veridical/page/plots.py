@@ -7,7 +7,7 @@ figures have a size of their own. Marks of one method carry `data-m`, its index,
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -76,7 +76,7 @@ def tick(value: float) -> str:
     return f"{value:.6g}".replace("-", "−")
 
 
-def _svg(kind: str, width: int, height: int, said: str, parts: Iterable[str]) -> Markup:
+def svg(kind: str, width: int, height: int, said: str, parts: Iterable[str]) -> Markup:
     box = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
     return Markup(f'<svg class="{kind}" {box} role="img" aria-label="{escape(said)}">{"".join(parts)}</svg>')
 
@@ -177,19 +177,19 @@ def small_multiples(
         grid.append(f'<text x="{x(value)}" y="{height - 4}" text-anchor="{anchor}">{tick(value * 100)}%</text>')
     if diagonal:
         grid.append(f'<path class="even" d="M{x(xs[0])} {y(xs[0])}L{x(xs[-1])} {y(xs[-1])}"/>')
-    faint = "".join(f'<path d="{_line(curve.values, xs, x, y)}"/>' for curve in curves)
+    faint = "".join(f'<path d="{line_path(curve.values, xs, x, y)}"/>' for curve in curves)
     shared = f'<g id="{key}">{"".join(grid)}<g class="faint">{faint}</g></g>'
     back = Markup(f'<svg class="defs" width="0" height="0" aria-hidden="true">{shared}</svg>')
     panels = []
     for curve, words in zip(curves, said, strict=True):
         parts = [f'<use href="#{key}"/>']
         if curve.low and curve.high:
-            parts.append(f'<path class="band" d="{_band(curve, xs, x, y)}"/>')
-        parts.append(f'<path class="line" d="{_line(curve.values, xs, x, y)}"/>')
+            parts.append(f'<path class="band" d="{band_path(curve, xs, x, y)}"/>')
+        parts.append(f'<path class="line" d="{line_path(curve.values, xs, x, y)}"/>')
         for at, value in zip(xs, curve.values, strict=True):
             if value is not None and len(xs) <= 8:
                 parts.append(f'<circle cx="{x(at)}" cy="{y(value)}" r="1.9"/>')
-        panels.append(_svg("panel", width, height, words, parts))
+        panels.append(svg("panel", width, height, words, parts))
     return back, panels
 
 
@@ -200,7 +200,7 @@ def _over(xs: Sequence[float], start: float, end: float) -> Scale:
     return Scale(xs[0], xs[-1], start, end, log=not even and xs[0] > 0)
 
 
-def _line(values: Values, xs: Sequence[float], x: Scale, y: Scale) -> str:
+def line_path(values: Values, xs: Sequence[float], x: Scale, y: Scale) -> str:
     """A path through the values that breaks where one is undefined."""
     parts, pen = [], "M"
     for at, value in zip(xs, values, strict=True):
@@ -212,7 +212,7 @@ def _line(values: Values, xs: Sequence[float], x: Scale, y: Scale) -> str:
     return "".join(parts)
 
 
-def _band(curve: Curve, xs: Sequence[float], x: Scale, y: Scale) -> str:
+def band_path(curve: Curve, xs: Sequence[float], x: Scale, y: Scale) -> str:
     known = [(at, a, b) for at, a, b in zip(xs, curve.low, curve.high, strict=True) if a is not None and b is not None]
     if len(known) < 2:
         return ""
@@ -255,7 +255,7 @@ def heat_map(names: Sequence[str], order: Sequence[int], pairs: Sequence[Pair], 
     for k, m in enumerate(order):
         x, y = k * cell + 5, k * cell + 17.5
         parts.append(f'<text class="name" data-m="{m}" x="{x}" y="{y}">{escape(names[m])}</text>')
-    return _svg("heat", width, height, said, parts)
+    return svg("heat", width, height, said, parts)
 
 
 def _short(value: float) -> str:
@@ -279,37 +279,63 @@ class Point:
 
 
 def scatter(
-    points: Sequence[Point], worst: int, x_label: str, y_label: str, x_ticks: dict[float, str], said: str
+    points: Sequence[Point],
+    x_label: str,
+    y_label: str,
+    x_ticks: Mapping[float, str],
+    y_ticks: Mapping[float, str],
+    said: str,
 ) -> Markup:
-    """Cost against rank: left is cheap, up is better; every point labelled where there is room."""
-    width, height = 520, 380
+    """Cost against worth: left is cheap, up is better; every point labelled where there is room. The y axis ends at the
+    first and the last of its ticks."""
+    width, height = 560, 400
     x = logarithmic([*(point.x for point in points), *x_ticks], 46, width - 20)
-    y = Scale(1, max(worst, 2), 26, height - 46)
+    ends = list(y_ticks)
+    y = Scale(min(ends), max(ends), height - 46, 26)
     parts = []
     for value, label in x_ticks.items():
         parts.append(f'<line class="grid" x1="{x(value)}" x2="{x(value)}" y1="16" y2="{height - 36}"/>')
         parts.append(f'<text x="{x(value)}" y="{height - 22}" text-anchor="middle">{escape(label)}</text>')
-    for value in sorted({1, round((1 + worst) / 2), worst}):
-        parts.append(f'<line class="grid" x1="36" x2="{width}" y1="{y(value)}" y2="{y(value)}"/>')
-        parts.append(f'<text x="30" y="{y(value) + 4}" text-anchor="end">{value}</text>')
+    for value, label in y_ticks.items():
+        kind = "even" if value == 0 else "grid"
+        parts.append(f'<line class="{kind}" x1="36" x2="{width}" y1="{y(value)}" y2="{y(value)}"/>')
+        parts.append(f'<text x="30" y="{y(value) + 4}" text-anchor="end">{escape(label)}</text>')
     parts.append(f'<text class="title" x="{width}" y="{height - 4}" text-anchor="end">{escape(x_label)}</text>')
     parts.append(f'<text class="title" x="0" y="10">{escape(y_label)}</text>')
+    return svg("scatter", width, height, said, [*parts, *_labelled(points, x, y, width, height - 36)])
+
+
+def _labelled(points: Sequence[Point], x: Scale, y: Scale, width: float, height: float) -> list[str]:
+    """The points with their intervals, and their names where they run into nothing."""
     spots = [(x(point.x), y(point.y)) for point in points]
     taken = [(px - 5, py - 5, px + 5, py + 5) for px, py in spots]
     for point, (px, _) in zip(points, spots, strict=True):
         if point.low is not None and point.high is not None:
-            taken.append((px - 2, y(point.low), px + 2, y(point.high)))
+            taken.append((px - 2, y(point.high), px + 2, y(point.low)))
+    parts = []
     for point, (px, py) in sorted(zip(points, spots, strict=True), key=lambda both: both[1][1]):
         bar = ""
         if point.low is not None and point.high is not None:
             bar = f'<line class="ci" x1="{px}" x2="{px}" y1="{y(point.low)}" y2="{y(point.high)}"/>'
-        lx, ly, anchor, box = _spot(px, py, LETTER * len(point.name), taken, width, height - 36)
+        lx, ly, anchor, box = _spot(px, py, LETTER * len(point.name), taken, width, height)
         taken.append(box)
+        lead = ""
+        if abs(ly - py) > FAR:
+            lead = f'<line class="grid" x1="{px}" x2="{lx}" y1="{py}" y2="{round(ly - 4, 1)}"/>'
         parts.append(
-            f'<g data-m="{point.m}"><title>{escape(point.said)}</title>{bar}<circle cx="{px}" cy="{py}" r="4"/>'
+            f'<g data-m="{point.m}"><title>{escape(point.said)}</title>{lead}{bar}<circle cx="{px}" cy="{py}" r="4"/>'
             f'<text class="name" x="{lx}" y="{ly}" text-anchor="{anchor}">{escape(point.name)}</text></g>'
         )
-    return _svg("scatter", width, height, said, parts)
+    return parts
+
+
+# Where a name may stand beside its point, the best first: ever higher or lower, on the right or the left.
+SPOTS = tuple(
+    (dx, dy, anchor)
+    for dy in (4, -5, 13, -14, 22, -23, 31, -32, 40, -41, 49)
+    for dx, anchor in ((8, "start"), (-8, "end"))
+)
+FAR = 18  # from its point, from which on a line leads to a name
 
 
 def _spot(
@@ -317,10 +343,7 @@ def _spot(
 ) -> tuple[float, float, str, tuple[float, float, float, float]]:
     """Where a label goes: the first of some places around its point that runs into nothing."""
     best = None
-    for dx, dy, anchor in (
-        (8, 4, "start"), (-8, 4, "end"), (7, -5, "start"), (7, 13, "start"), (-7, -5, "end"), (-7, 13, "end"),
-        (8, -14, "start"), (8, 22, "start"), (-8, -14, "end"), (-8, 22, "end"),
-    ):  # fmt: skip
+    for dx, dy, anchor in SPOTS:
         left = px + dx if anchor == "start" else px + dx - length
         box = (left, py + dy - 10, left + length, py + dy + 2)
         outside = box[0] < 36 or box[2] > width or box[1] < 12 or box[3] > height

@@ -22,18 +22,31 @@ def figure(value: float | None) -> str:
     return text.replace("-", "−")
 
 
-def rank(value: float | None) -> str:
-    return UNDEFINED if value is None else f"{value:.2f}"
+def net(value: float | None) -> str:
+    """Net wins, with their sign: +0.62"""
+    if value is None:
+        return UNDEFINED
+    return "0.00" if round(value, 2) == 0 else f"{value:+.2f}".replace("-", "−")
 
 
-def rank_interval(low: float | None, high: float | None) -> str:
-    return UNDEFINED if low is None or high is None else f"{rank(low)} to {rank(high)}"
+def net_interval(low: float | None, high: float | None) -> str:
+    return UNDEFINED if low is None or high is None else f"{net(low)} to {net(high)}"
 
 
 def p_value(value: float | None) -> str:
     if value is None:
         return UNDEFINED
     return "<0.0001" if value < 0.0001 else f"{value:.1g}" if value < 0.001 else f"{value:.3f}"
+
+
+def small_p(value: float | None) -> str:
+    """A p to be held against a level far below 0.001: two digits, however small."""
+    if value is None:
+        return UNDEFINED
+    if value >= 0.001:
+        return f"{value:.2g}"
+    digits, _, power = f"{value:.1e}".partition("e")
+    return f"{digits}e−{-int(power)}" if value else "0"
 
 
 def interval(low: float | None, high: float | None) -> str:

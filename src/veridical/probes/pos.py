@@ -24,8 +24,8 @@ from veridical.core.statistics import estimate
 from veridical.data import load_data
 from veridical.data.split import sample
 from veridical.explanations.explain import attributions, warn_of_cuts
-from veridical.model.classifier import Classifier
-from veridical.model.load import load
+from veridical.model.load import classifier_of
+from veridical.model.names import insist_on_models
 from veridical.probes.options import PIPELINE, PosOptions, Tagged, Tagger
 from veridical.probes.pos_plot import pos_chart
 
@@ -67,6 +67,7 @@ def pos(options: PosOptions) -> PartsOfSpeech:
     seed, signed = options.seed, options.signed
     if not models:
         raise InputError("There is no model to look at; name at least one, like baseline=runs/x.")
+    insist_on_models([source for held in models.values() for source in (held if isinstance(held, list) else [held])])
     choice = methods.choose(options.method)
     dataset = load_data(data, splits=[split])
     if not dataset.splits[split]:
@@ -80,7 +81,7 @@ def pos(options: PosOptions) -> PartsOfSpeech:
         for sources in runs.values():
             seeds = []
             for source in sources:
-                clf = source if isinstance(source, Classifier) else load(source)
+                clf = classifier_of(source)
                 encoded = clf.encode(examples)
                 warn_of_cuts(clf, encoded)
                 explained = attributions(clf, encoded, choice, tick=lambda count: report.advance(steps=count))

@@ -9,6 +9,7 @@ as well, unless they were trained with one data seed (`train.data_seed`).
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
@@ -19,8 +20,9 @@ import numpy as np
 import torch
 
 from veridical.attribution import Method, methods
-from veridical.core import store, tables
+from veridical.core import stored, tables
 from veridical.core.errors import InputError
+from veridical.core.kinds import insist_on_kind
 from veridical.core.options import takes
 from veridical.core.records import Example, Explained, Given
 from veridical.core.registry import Choice
@@ -31,7 +33,7 @@ from veridical.data.objects import examples_of
 from veridical.explanations.explain import attributions, explained, warn_of_cuts
 from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
-from veridical.model.load import load
+from veridical.model.load import classifier_of, load
 from veridical.model.target import Which, read_target
 from veridical.probes.options import RobustnessOptions
 
@@ -83,6 +85,7 @@ def robustness(models: Sequence[str | Path | Classifier], examples: Given, optio
 
     The paper's untrained model is what training started from, with a new head: `minilm`, for instance.
     """
+    insist_on_kind(models, Sequence[Any], "models")
     chosen = methods.choose_all(options.method)
     if not models:
         raise InputError("There is no model; name at least one.")
@@ -172,9 +175,9 @@ def what_differs(models: Sequence[str | Path | Classifier]) -> str:
     if len(models) < 2:
         return "There is one model, and none to compare it with."
     paths = [Path(str(model)) / "spec.json" for model in models if not isinstance(model, Classifier)]
-    if len(paths) < len(models) or not all(path.exists() for path in paths):
+    if len(paths) < len(models) or not all(map(os.path.exists, paths)):
         return "What tells the models apart is not known: not all of them are run folders."
-    specs = [store.read_json(path) for path in paths]
+    specs = [stored.read_fields(path) for path in paths]
     seeds = [spec.get("seed") for spec in specs]
     data_seeds = [spec.get("train", {}).get("data_seed", seed) for spec, seed in zip(specs, seeds, strict=True)]
     others = [
@@ -215,22 +218,24 @@ def _untrained(
         wanted = _began_from(source) or "head"
     if wanted in ("head", "weights"):
         return _redrawn(clf, wanted == "head", seed)
-    blank = load(wanted, labels=clf.labels, multilabel=clf.kind == "multi", seed=seed)
+    blank = load(wanted, labels=clf.labels, multilabel=clf.kind == "multi", seed=seed, device=clf.device)
     blank.read_at_most(min(blank.limit, clf.limit))  # a run may have cut its texts short: the same tokens are compared
     return blank, f"The untrained model is {wanted} with a head drawn from seed {seed}."
 
 
 def _began_from(source: str | Path | Classifier) -> str | None:
     """The encoder that a run folder's training began with; None of anything else. A BiLSTM begins with nothing."""
-    if isinstance(source, Classifier) or not (Path(source) / "spec.json").exists():
+    if isinstance(source, Classifier) or not os.path.exists(Path(source) / "spec.json"):
         return None
-    model = str(store.read_json(Path(source) / "spec.json")["model"])
+    model = stored.read_fields(Path(source) / "spec.json").get("model")
+    if not isinstance(model, str):  # a folder with a spec.json of somebody else's
+        return None
     return "weights" if base_name(model) == "bilstm" else model
 
 
 def _redrawn(clf: Classifier, keep_encoder: bool, seed: int) -> tuple[Classifier, str]:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of("untrained", seed))
+        torch.default_generator.manual_seed(seed_of("untrained", seed))
         model = type(clf.model)(copy.deepcopy(clf.model.config)).to(clf.device).eval()
     what = "with all weights"
     if keep_encoder:
@@ -249,7 +254,7 @@ def _redrawn(clf: Classifier, keep_encoder: bool, seed: int) -> tuple[Classifier
 
 
 def _loaded(model: str | Path | Classifier) -> Classifier:
-    return model if isinstance(model, Classifier) else load(model)
+    return classifier_of(model)
 
 
 def _names(models: Sequence[str | Path | Classifier]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from veridical.attribution import Method
 from veridical.attribution import methods as all_methods
 from veridical.audits.compare_table import Table, to_csv, to_latex, to_text
 from veridical.audits.evaluate import evaluate
-from veridical.core import store, tables
+from veridical.core import store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -38,10 +38,11 @@ from veridical.core.text import words_of
 from veridical.data import load_data
 from veridical.data.labels import relabel
 from veridical.data.split import normalised, sample
+from veridical.grid.claim import claimed
 from veridical.model.accuracy import score, targets
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
-from veridical.model.load import load
+from veridical.model.load import classifier_of, load
 from veridical.model.target import classes_of, read_target
 from veridical.retraining.extract import only, rationale_of
 from veridical.retraining.fresh_table import F1, FULL, RANDOM, Key, tabulate
@@ -132,18 +133,27 @@ def fresh(options: FreshOptions) -> Fresh:
         progress=progress,
     )
     supports = _supports(experiment, options.objective, support, _seeds(options.seeds))
-    _claim(experiment, limit)
+    with claimed(experiment.folder, {"fresh": _settings(experiment, limit)}):
+        store.write_json(experiment.folder / "stamp.json", store.stamp(threads=torch.get_num_threads()))
+        values, cut = _compute(experiment, supports)
+        table = tabulate(values, _notes(experiment, cut, dropped))
+        return _write(experiment, table, limit, {"cut": cut, "dropped": dropped})
+
+
+def _compute(
+    experiment: _Experiment, supports: Sequence[_Support]
+) -> tuple[dict[Key, dict[int, float | None]], dict[str, int]]:
+    """Macro-F1 by corpus, method, objective and seed; and how many texts of which split were cut."""
     values: dict[Key, dict[int, float | None]] = {}
     cut: dict[str, int] = {}
-    log = Report("FRESH", len(supports), progress=progress)
+    log = Report("FRESH", len(supports), progress=experiment.progress)
     for number, each in enumerate(supports, 1):
         log.say(f"{number} of {len(supports)}: {each.objective}, seed {each.seed}")
         for method, scores in _work(experiment, each, cut, log):
             for split, value in scores.items():
                 corpus = experiment.data.name if split == HOME else split
                 values.setdefault((corpus, method, each.objective), {})[each.seed] = value
-    table = tabulate(values, _notes(experiment, cut, dropped))
-    return _write(experiment, table, limit, {"cut": cut, "dropped": dropped})
+    return values, cut
 
 
 def _seeds(given: int | Sequence[int]) -> list[int]:
@@ -201,10 +211,10 @@ def _supports(
     """A support model per objective and seed, or those given: runs of ours with the seed they were trained with."""
     supports: list[_Support] = []
     for given in [support] if isinstance(support, (str, Path, Classifier)) else support:
-        clf = given if isinstance(given, Classifier) else load(str(given))
+        clf = classifier_of(given if isinstance(given, Classifier) else str(given))
         name, trained_with = clf.name, seeds
         spec = Path(str(given)) / "spec.json"
-        if spec.exists() and (about := store.read_json(spec)).get("objective"):
+        if spec.exists() and {"objective", "seed"} <= (about := stored.read_fields(spec)).keys():
             name, trained_with = about["objective"], [about["seed"]]
         place = experiment.folder / f"{store.slug(name)}-{clf.fingerprint()[:8]}"
         supports += [_Support(name, seed, clf, place / f"seed{seed}") for seed in trained_with]
@@ -217,14 +227,6 @@ def _supports(
         if (a.objective, a.seed) == (b.objective, b.seed):
             raise InputError(f"{a.objective} with seed {a.seed} is named twice; name each once.")
     return supports
-
-
-def _claim(experiment: _Experiment, limit: int | None) -> None:
-    spec = {"fresh": _settings(experiment, limit)}
-    store.claim(experiment.folder, spec)
-    store.clean(experiment.folder)
-    store.write_json(experiment.folder / "spec.json", spec)
-    store.write_json(experiment.folder / "stamp.json", store.stamp(threads=torch.get_num_threads()))
 
 
 def _settings(experiment: _Experiment, limit: int | None) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
 from veridical.core.errors import InputError
-from veridical.core.options import Count, Help, Hidden
+from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_RUN
 from veridical.core.ranges import between
+from veridical.core.spec import listed
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
-from veridical.training.options import Settings, Table, Trained
+from veridical.training.options import TERMS, Settings, Table, Trained
 
 Extractor = Literal["topk", "contiguous"]
 Interval = Literal["bca", "percentile", "t"]
@@ -40,6 +41,15 @@ SUPPORT = "Explain this finished run or model instead. May be repeated."
 EXTRACTOR = "topk (the highest scored words), or contiguous (the span with the highest sum)."
 
 
+def insist_on_measures(specs: opt.Names) -> None:
+    opt.A_METHOD.check([spec for spec in listed(specs) if spec != "oracle"])
+
+
+def insist_on_objectives(objectives: opt.Names) -> None:
+    for objective in [objectives] if isinstance(objectives, str) else objectives:
+        TERMS.check(objective)
+
+
 @dataclass(frozen=True)
 class RoarOptions:
     """What is masked, how often, and how it is trained and computed."""
@@ -48,7 +58,9 @@ class RoarOptions:
     model: Trained = "bilstm"
     _: KW_ONLY
     out: opt.Out
-    methods: Annotated[opt.Names, Help(MEASURES, default="the paper's four")] = PAPER
+    methods: Annotated[
+        opt.Names, Help(MEASURES, default="the paper's four"), Checked(__name__, "insist_on_measures")
+    ] = PAPER
     seeds: Annotated[Count | Sequence[int] | None, Help(COUNTED, default="5, or 1 if quick")] = None
     step: Annotated[Annotated[int, between(1, 50)] | None, Help(STEPS, default="10, or 20 if quick")] = None
     tokens: Annotated[Count | None, Help("Mask one token at a time instead, up to so many.")] = None
@@ -60,6 +72,8 @@ class RoarOptions:
     limit: opt.Examples = None
     config: Settings = None
     rounding: Annotated[Rounding, Hidden("Of a number of tokens that is not whole: floor, ceil.")] = "floor"
+    device: opt.Device = None
+    budget: opt.Budget = None
     engine: Engine = "local"
     address: Address = None
     workers: Workers = None
@@ -83,8 +97,12 @@ class FreshOptions:
     _: KW_ONLY
     methods: opt.Methods = ("attention",)
     out: Annotated[opt.Place, Help("Folder for the runs, the rationales and the tables."), A_RUN]
-    objective: Annotated[opt.Names, Help(OBJECTIVES, "TERMS", commas=False)] = "cross_entropy"
-    support: Annotated[Any | Sequence[Any], Help(SUPPORT, "MODEL", commas=False)] = ()
+    objective: Annotated[
+        opt.Names, Help(OBJECTIVES, "TERMS", commas=False), Checked(__name__, "insist_on_objectives")
+    ] = "cross_entropy"
+    support: Annotated[
+        Any | Sequence[Any], Help(SUPPORT, "MODEL", commas=False), Checked("veridical.model.names", "insist_on_models")
+    ] = ()
     ratio: Annotated[float, Help("Share of a text's words that the rationale keeps."), opt.share] = 0.2
     extractor: Annotated[Extractor, Help(EXTRACTOR)] = "topk"
     seeds: Annotated[Count | Sequence[int], Help("How many seeds: 0, 1, ... Intervals need five.")] = 1
@@ -93,6 +111,8 @@ class FreshOptions:
     target: opt.Target = "predicted"
     config: Settings = None
     rationale_config: Annotated[Table, Help("The same for the trainings on rationales.", table="rationale")] = None
+    device: opt.Device = None
+    budget: opt.Budget = None
     progress: opt.Progress = None
 
     def __post_init__(self) -> None:

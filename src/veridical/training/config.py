@@ -46,6 +46,7 @@ class TrainConfig:
     betas: tuple[float, float] = later((0.9, 0.999))  # of Adam: decay of the running mean and of the mean square
     dropout: Share | None = later(None)  # everywhere in the model; none: the model's own
     data_seed: int | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
+    enough: float | None = later(None)  # of the dev score: the first epoch that reaches it is the last
 
     def __post_init__(self) -> None:
         insist(self)
@@ -53,6 +54,8 @@ class TrainConfig:
             raise InputError(f"betas is {self.betas!r}; it must be two numbers from 0 to below 1, like 0.9+0.98.")
         if self.select == "last" and self.patience is not None:
             raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
+        if self.select == "last" and self.enough is not None:
+            raise InputError("enough is of a dev score; choose select=accuracy, or leave enough out.")
 
 
 # Recursive ROAR, table 4 (single texts): the BiLSTM is trained from scratch, every part at one rate.

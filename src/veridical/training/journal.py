@@ -37,7 +37,15 @@ class State:
             patience = max(1, patience // 2)  # as released: halved, and counted anew, once an epoch is eligible
         stale = self.epoch - self.best_epoch
         perfect = self.eligible > 0 and self.best == 1.0 and BETTER.get(task.config.select) == "higher"
-        return self.epoch >= task.config.epochs or (patience is not None and (stale >= patience or perfect))
+        done = patience is not None and (stale >= patience or perfect)
+        return self.epoch >= task.config.epochs or done or self._has_enough(task)
+
+    def _has_enough(self, task: Task) -> bool:
+        enough = task.config.enough
+        if enough is None or self.best is None or not self.eligible:
+            return False
+        sign = 1 if BETTER.get(task.config.select, "lower") == "higher" else -1
+        return sign * self.best >= sign * enough
 
 
 class Journal:
@@ -81,11 +89,12 @@ class Journal:
         if self._log is not None:
             self._log.sync()
             weights = {"model": self.task.clf.model.state_dict(), "optimizer": self.optimizer.state_dict()}
-            with store.replacing(self.task.folder / CHECKPOINT) as temporary:
-                torch.save({"state": dataclasses.asdict(state), **weights}, temporary)
+            with store.writing(self.task.folder / CHECKPOINT) as file:  # a file, for torch tells nothing of a full disk
+                torch.save({"state": dataclasses.asdict(state), **weights}, file)
 
     def close(self) -> None:
         """When all processes are here, the files are whole."""
         if self._log is not None:
+            self._log.sync()
             self._log.close()
         self.task.accelerator.wait_for_everyone()

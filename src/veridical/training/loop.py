@@ -12,8 +12,9 @@ import dataclasses
 from safetensors.torch import load_file
 
 from veridical.core import store
+from veridical.core.errors import BreakdownError
 from veridical.core.progress import Report
-from veridical.training.journal import Journal, State
+from veridical.training.journal import CHECKPOINT, Journal, State
 from veridical.training.rate import make_optimizer, order
 from veridical.training.selection import BEST, failure, look, sentence
 from veridical.training.step import step
@@ -50,5 +51,13 @@ def fit(task: Task, progress: bool | None = None) -> State:
             report.say(failure(task))
     journal.close()
     if state.eligible:
-        task.clf.model.load_state_dict(load_file(task.folder / BEST))
+        _restore_best(task)
     return state
+
+
+def _restore_best(task: Task) -> None:
+    path = task.folder / BEST
+    if not path.exists():
+        store.remove_file(task.folder / CHECKPOINT)  # it is of no use without
+        raise BreakdownError(f"{path} was deleted while it was needed; run the same again, to train from the start.")
+    task.clf.model.load_state_dict(load_file(path))

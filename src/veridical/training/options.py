@@ -7,17 +7,23 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any
 
 from veridical.core import options as opt
-from veridical.core.options import Count, Help, Hidden
+from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_FOLDER
 from veridical.training.config import TrainConfig, defaults, settings
 
 SAVE_STEPS = 200  # between two checkpoints inside an epoch
-Trained = Annotated[str, Help("What is trained: minilm, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL")]
+Trained = Annotated[
+    str,
+    Help("What is trained: minilm, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL"),
+    Checked("veridical.model.names", "insist_on_trained"),
+]
 Table = TrainConfig | Mapping[str, Any] | None
 Settings = Annotated[Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train")]
+TERMS = Checked("veridical.training.term", "objective")
 BOUND = "Hold a term below a value instead: TERM=0.035, TERM=TRAIN+DEV, or TERM=search."
 OVER = "Train with each value, keep the best on dev: TERM.weight=1e-2,1e-3,1e-4. May be repeated."
 SELECT = "What a search judges by: a metric, or dev macro_f1, loss, ..."
+TOKENS = "Padded tokens that a model is given at once where texts are explained; of training steps, train.budget is."
 Searched = Annotated[opt.Names, Help(OVER, "VALUES", "--search", commas=False)]
 
 
@@ -28,8 +34,10 @@ class Training:
     data: opt.Data
     model: Trained = "minilm"
     _: KW_ONLY
-    objective: Annotated[str, Help("Terms on top of cross-entropy: a:weight=1,b:weight=2.", "TERMS")] = "cross_entropy"
-    bound: Annotated[str | None, Help(BOUND, "BOUND")] = None
+    objective: Annotated[str, Help("Terms on top of cross-entropy: a:weight=1,b:weight=2.", "TERMS"), TERMS] = (
+        "cross_entropy"
+    )
+    bound: Annotated[str | None, Help(BOUND, "BOUND", none=True)] = None
     config: Settings = None
     limit: opt.Examples = None
     out: Annotated[
@@ -37,6 +45,7 @@ class Training:
         Help("Run folder; several seeds get a folder each in it.", default="runs/DATA/MODEL/OBJECTIVE-SEED-HASH"),
         A_FOLDER,
     ] = None
+    device: opt.Device = None
     progress: opt.Progress = None
 
     def __post_init__(self) -> None:
@@ -50,7 +59,7 @@ class Training:
 class TrainOptions(Training):
     """One training."""
 
-    seed: Annotated[int, Help("Of everything random.")] = 0
+    seed: Annotated[int, Help("Of everything random."), opt.SEEDS] = 0
     save_steps: Annotated[Count, Hidden("Steps between two checkpoints inside an epoch.")] = SAVE_STEPS
 
 
@@ -58,7 +67,7 @@ class TrainOptions(Training):
 class SeedsOptions(Training):
     """The same training with several seeds."""
 
-    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2.", "N")] = (0,)
+    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2.", "N"), opt.SEEDS] = (0,)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +76,8 @@ class SearchOptions(SeedsOptions):
 
     over: Searched
     select: Annotated[str, Help(SELECT, "NAME")] = "decision_flip"
-    methods: Annotated[opt.Names, Help("Methods that a search measures.", option="--search-method")] = (
+    methods: Annotated[opt.Names, Help("Methods that a search measures.", option="--search-method"), opt.A_METHOD] = (
         *("attention", "attention_x_gradient", "input_x_gradient", "integrated_gradients"),
     )
     texts: Annotated[Count, Help("Dev texts that a search explains.", option="--search-texts")] = 200
+    budget: Annotated[opt.Budget, Help(TOKENS, option="--batch-tokens", default=opt.USUAL_TOKENS)] = None

@@ -18,6 +18,7 @@ from accelerate import Accelerator
 from veridical.core.errors import InputError
 from veridical.core.seed import seed_of
 from veridical.model.ask import batches_of
+from veridical.model.memory import attempt, room_for, too_long
 from veridical.training.bound import climb
 from veridical.training.journal import State
 from veridical.training.rate import rate, set_rate
@@ -28,14 +29,11 @@ Row = dict[str, float | None]  # of the log
 
 def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: State) -> tuple[State, Row]:
     """Where the run stands after an update from these examples, and what the log says of it."""
-    rank = task.accelerator.process_index
-    seed_torch(seed_of("step", task.data_seed, state.step, rank), task.clf.device)
     batch, gold = [task.encoded["train"][i] for i in rows], task.gold["train"][rows]
     sizes = {ready.name: ready.size(batch, gold) for ready in task.terms}
     held = {bound.term: multiplier.value for bound, multiplier in zip(task.bounds, state.multipliers, strict=True)}
     weights = {ready.name: held.get(ready.name, ready.weight) for ready in task.terms}
-    optimizer.zero_grad()
-    means = _backward(task, rows, state.step, weights, sizes)
+    means = _fitting(task, optimizer, rows, state.step, weights, sizes)
     parameters = [p for p in task.clf.model.parameters() if p.grad is not None]
     if task.accelerator.num_processes > 1:
         _add_up(task.accelerator, parameters)
@@ -61,27 +59,53 @@ def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: S
     return dataclasses.replace(state, step=state.step + 1, multipliers=multipliers), row
 
 
-def _backward(
-    task: Task, rows: list[int], step: int, weights: dict[str, float], sizes: dict[str, float]
+def _fitting(
+    task: Task,
+    optimizer: torch.optim.Optimizer,
+    rows: list[int],
+    step: int,
+    weights: dict[str, float],
+    sizes: dict[str, float],
 ) -> dict[str, float]:
-    """Run this process's share of the batch and add its gradients up; returns every term's and figure's mean over the
-    whole batch."""
+    """`_backward` in passes that fit into memory: the step is begun anew with passes of half the size when one does
+    not, for half a gradient may have been added up."""
+    room = room_for(task.clf, "training", task.config.budget)
+    means: dict[str, torch.Tensor] = {}
+
+    def run() -> None:
+        seed_torch(seed_of("step", task.data_seed, step, task.accelerator.process_index), task.clf.device)
+        optimizer.zero_grad()
+        means.update(_backward(task, rows, step, weights, sizes, room.tokens))
+
+    lengths = [len(task.encoded["train"][i].ids) for i in rows]
+    while not attempt(run, room, task.clf):
+        if room.tokens <= max(lengths):
+            raise too_long(max(lengths), task.clf)
+        room.shrink(len(rows), max(lengths))
+    summed: Any = torch.stack(list(means.values()))
+    if task.accelerator.num_processes > 1:
+        summed = task.accelerator.reduce(summed, "sum")
+    return dict(zip(means, summed.tolist(), strict=True))
+
+
+def _backward(
+    task: Task, rows: list[int], step: int, weights: dict[str, float], sizes: dict[str, float], tokens: int
+) -> dict[str, torch.Tensor]:
+    """Run this process's share of the batch, so many tokens at a time, and add its gradients up; returns what it gives
+    to every term's and figure's mean over the whole batch."""
     world, rank = task.accelerator.num_processes, task.accelerator.process_index
     mine, part_of = rows[rank::world], 1.0
     if not mine:  # too few rows for all: this process adds nothing, but touches the same parameters
         mine, part_of = rows[:1], 0.0
     shares = {name: part_of / size if size else 0.0 for name, size in sizes.items()}
     means: dict[str, torch.Tensor] = {}
-    for part in batches_of([len(task.encoded["train"][i].ids) for i in mine], task.config.budget):
+    for part in batches_of([len(task.encoded["train"][i].ids) for i in mine], tokens):
         _, losses, figures = run_terms(task, "train", [mine[i] for i in part], step)
         parts = {name: loss * shares[name] for name, loss in losses.items()}
         torch.stack([weights[name] * loss for name, loss in parts.items()]).sum().backward()
         parts |= {name: figure * part_of / len(rows) for name, figure in figures.items()}
         means = {name: means.get(name, 0.0) + value.detach() for name, value in parts.items()}
-    summed: Any = torch.stack(list(means.values()))
-    if world > 1:
-        summed = task.accelerator.reduce(summed, "sum")
-    return dict(zip(means, summed.tolist(), strict=True))
+    return means
 
 
 def _clipped(parameters: Sequence[torch.nn.Parameter], largest: float | None) -> float:

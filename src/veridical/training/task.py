@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,9 @@ from accelerate.utils import gather_object
 from veridical.core.records import Answers, Encoded
 from veridical.core.seed import Draw, seed_of
 from veridical.model.accuracy import Scores, score
-from veridical.model.ask import batches_of, predict
+from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
+from veridical.model.memory import run_all
 from veridical.training.bound import Bound
 from veridical.training.config import TrainConfig
 from veridical.training.options import SAVE_STEPS
@@ -76,6 +77,12 @@ class Task:
                 )
 
 
+def meeting() -> Accelerator:
+    """What processes that train together meet through. The same for every training of a process, wherever its model is:
+    accelerate allows no other."""
+    return Accelerator(cpu=not torch.accelerator.is_available())  # else processes would not meet on CPUs
+
+
 def prepare(
     clf: Classifier,
     encoded: Mapping[str, list[Encoded]],
@@ -91,7 +98,7 @@ def prepare(
 ) -> Task:
     """A task on these texts: without an objective of cross-entropy alone, its terms prepared on the train split."""
     terms = ready(chosen or objective(BASE), clf, encoded["train"], gold["train"])
-    accelerator = accelerator or Accelerator(cpu=clf.device.type == "cpu")
+    accelerator = accelerator or meeting()
     return Task(clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator)
 
 
@@ -120,13 +127,18 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
         return answers, {**found, "objective": found["loss"]} if task.config.select == "objective" else found
     world, rank = task.accelerator.num_processes, task.accelerator.process_index
     seed_torch(seed_of("measure", task.data_seed, epoch, split, rank), task.clf.device)
-    mine = range(len(encoded))[rank::world]
+    mine, step, most = range(len(encoded))[rank::world], epoch * task.epoch_steps, task.config.batch
     logits = np.empty((len(mine), len(task.clf.labels)), dtype=np.float32)
     sums: dict[str, float] = {}
+
+    def run(rows: list[int]) -> None:
+        passes = [(part, *_values(task, split, [mine[i] for i in part], step)) for part in _no_wider(rows, most)]
+        for part, answered, losses in passes:  # only now that all of them fitted into memory
+            logits[part] = answered
+            sums.update({name: sums.get(name, 0.0) + value for name, value in losses.items()})
+
     with task.clf.still(), task.eager():
-        for part in _no_wider(batches_of([len(encoded[i].ids) for i in mine], task.config.budget), task.config.batch):
-            logits[part], losses = _values(task, split, [mine[i] for i in part], epoch * task.epoch_steps)
-            sums |= {name: sums.get(name, 0.0) + value for name, value in losses.items()}
+        run_all(task.clf, [len(encoded[i].ids) for i in mine], run, work="measure", budget=task.config.budget)
     gathered = [(logits, sums)] if world == 1 else gather_object([(logits, sums)])
     answers = _answers(task, [part for part, _ in gathered], len(encoded))
     found = score(answers, gold, task.clf.kind)
@@ -139,12 +151,11 @@ def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
     return answers, found
 
 
-def _no_wider(parts: Iterable[Sequence[int]], most: int) -> Iterator[list[int]]:
+def _no_wider(rows: Sequence[int], most: int) -> Iterator[list[int]]:
     """Passes of at most so many examples: terms that differentiate hold the whole pass in memory, several times over,
     and the splits that are measured should not need more of it than a step of training."""
-    for part in parts:
-        for start in range(0, len(part), most):
-            yield list(part[start : start + most])
+    for start in range(0, len(rows), most):
+        yield list(rows[start : start + most])
 
 
 def _values(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[np.ndarray, dict[str, float]]:
@@ -199,7 +210,9 @@ def own_threads(threads: int, device: torch.device) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        # Of a CPU there is one state; Apple's GPUs have no state by device.
+        others = [] if device.type in ("cpu", "mps") else [device]
+        with torch.random.fork_rng(devices=others, device_type=device.type if others else None):
             yield
     finally:
         torch.set_num_threads(before)

@@ -14,6 +14,7 @@ there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,17 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 
-from veridical.core import store
+from veridical.core import store, stored
+from veridical.core.device import device_of, said_device
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.records import Answers, Dataset, Example, Given
 from veridical.data import load_data
+from veridical.grid.claim import claimed
+from veridical.grid.liveness import WORK, forget
 from veridical.model.accuracy import BINS, Scores, score, targets
 from veridical.model.load import create
+from veridical.model.memory import move
 from veridical.model.names import recorded
 from veridical.training.bound import constrain
 from veridical.training.bound import label as bound_label
@@ -36,7 +41,7 @@ from veridical.training.journal import CHECKPOINT, State
 from veridical.training.loop import fit
 from veridical.training.options import TrainOptions
 from veridical.training.selection import BEST, failure
-from veridical.training.task import Task, ask_all, measure, own_threads, prepare
+from veridical.training.task import Task, ask_all, measure, meeting, own_threads, prepare
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
 
@@ -78,19 +83,18 @@ def train(options: TrainOptions) -> Run:
     named = store.run_folder("runs", data=dataset.name, model=model, objective=name, seed=seed, spec=spec)
     folder = named if options.out is None else Path(options.out)
     store.claim(folder, spec)
-    accelerator = Accelerator(cpu=not torch.accelerator.is_available())  # else processes would not meet on CPUs
+    accelerator = meeting()
     accelerator.wait_for_everyone()  # all have looked at the folder before one of them writes to it
-    done = (folder / SCORES).exists()
-    if accelerator.is_main_process:
-        store.clean(folder)
-        if done:  # killed just before these would have been removed
+    if (folder / SCORES).exists():
+        if accelerator.is_main_process:  # killed just before these would have been removed
+            store.clean(folder)
             _drop_checkpoints(folder)
-    if done:
+            forget(folder / WORK)
         return read_run(folder)
-    threads = _threads(folder, config)
-    with own_threads(threads, accelerator.device):
+    threads, device = _threads(folder, config), _device(accelerator)
+    with own_threads(threads, device):
         clf = create(model, dataset, seed=seed, max_length=config.max_length, dropout=config.dropout)
-        clf.model.to(accelerator.device)
+        move(clf, device)
         held = {split: examples for split, examples in dataset.splits.items() if examples}
         encoded = {split: clf.encode(examples) for split, examples in held.items()}
         gold = {
@@ -110,10 +114,22 @@ def train(options: TrainOptions) -> Run:
             save_steps=options.save_steps,
             accelerator=accelerator,
         )
-        if accelerator.is_main_process:  # only now: a model or term that is refused has claimed no folder
-            _begin(folder, spec, accelerator, threads, seed)
-        _finish(task, fit(task, options.progress))
+        _trained(task, spec, device, threads, options.progress)  # only now: what is refused has claimed no folder
     return read_run(folder)
+
+
+def _trained(task: Task, spec: Any, device: torch.device, threads: int, progress: bool | None) -> None:
+    """Train in a folder that no other process writes to, unless one has done it meanwhile."""
+    main = task.accelerator.is_main_process
+    with claimed(task.folder, spec) if main else nullcontext():
+        task.accelerator.wait_for_everyone()
+        if (task.folder / SCORES).exists():
+            return
+        if main and not (task.folder / "stamp.json").exists():
+            processes = task.accelerator.num_processes
+            facts = store.stamp(threads=threads, device=str(device), processes=processes, seed=task.seed)
+            store.write_json(task.folder / "stamp.json", facts)
+        _finish(task, fit(task, progress))
 
 
 def train_seeds(
@@ -140,18 +156,23 @@ def read_run(folder: str | Path) -> Run:
     folder = Path(folder)
     if not (folder / SCORES).exists():
         raise InputError(f"{folder} is not a finished run (it has no {SCORES}); train it to its end first.")
-    spec, held = store.read_json(folder / "spec.json"), store.read_json(folder / SCORES)
-    kept = {key: held[key] for key in ("scores", "epochs", "best_epoch", "seconds", "cut")}
+    facts = ("scores", "epochs", "best_epoch", "seconds", "cut")
+    spec, held = stored.read_fields(folder / "spec.json", "seed"), stored.read_fields(folder / SCORES, *facts)
+    kept = {key: held[key] for key in facts}
     return Run(folder=folder, seed=spec["seed"], failed=held.get("failed", ""), **kept)
 
 
-def _begin(folder: Path, spec: Any, accelerator: Accelerator, threads: int, seed: int) -> None:
-    if not (folder / "spec.json").exists():
-        store.write_json(folder / "spec.json", spec)
-    if not (folder / "stamp.json").exists():
-        device, processes = str(accelerator.device), accelerator.num_processes
-        facts = store.stamp(threads=threads, device=device, processes=processes, seed=seed)
-        store.write_json(folder / "stamp.json", facts)
+def _device(accelerator: Accelerator) -> torch.device:
+    """Where this process trains: on what was asked for, or one of several processes where it has its place."""
+    if accelerator.num_processes == 1:
+        return said_device() or device_of()
+    said = said_device()
+    if said is not None and (said.index is not None or said.type != accelerator.device.type):
+        raise InputError(
+            f"The device is {said}, but {accelerator.num_processes} processes train together, each on its own of the "
+            f"kind {accelerator.device.type}; leave the device out, or start one process."
+        )
+    return accelerator.device
 
 
 def _finish(task: Task, state: State) -> None:
@@ -217,7 +238,7 @@ def _threads(folder: Path, config: TrainConfig) -> int:
     if config.threads is not None:
         return config.threads
     stamp = folder / "stamp.json"
-    return store.read_json(stamp)["threads"] if stamp.exists() else torch.get_num_threads()
+    return stored.read_fields(stamp, "threads")["threads"] if stamp.exists() else torch.get_num_threads()
 
 
 def _fingerprint(dataset: Dataset) -> str:
@@ -233,6 +254,11 @@ def _check(dataset: Dataset, config: TrainConfig, *, bounded: bool) -> None:
         raise InputError(
             f"{dataset.name} has no train split (has {', '.join(dataset.splits) or 'none'}); use other data, or name "
             "the splits of yours in a column `split` or as the keys of a dict."
+        )
+    if len(dataset.labels) < 2 and not dataset.multilabel:
+        named = f"only the class {dataset.labels[0]!r}" if dataset.labels else "no class"
+        raise InputError(
+            f"{dataset.name} has {named}, so there is nothing to learn; give texts of two classes or more."
         )
     if bounded and config.select == "last":
         raise InputError("Under a bound the kept epoch is chosen on dev; set select=loss, not last.")

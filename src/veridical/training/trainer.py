@@ -137,10 +137,10 @@ class VeridicalTrainer(Trainer):
                     f"A batch has no labels (it has: {', '.join(samples[0])}); terms are for labelled data."
                 )
             sizes = _sizes(terms, [(sample[CARRIED], sample["labels"]) for sample in samples])
-            total: Any = torch.tensor(list(sizes.values()), dtype=torch.float64, device=device)
             if self.accelerator.num_processes > 1:
-                total = self.accelerator.reduce(total, "sum")
-            self._sizes = dict(zip(sizes, total.tolist(), strict=True))
+                total: Any = torch.tensor(list(sizes.values()), dtype=torch.float64, device=device)
+                sizes = dict(zip(sizes, self.accelerator.reduce(total, "sum").tolist(), strict=True))  # type: ignore[union-attr]
+            self._sizes = sizes
             self._updates += 1
         return samples, items
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +27,6 @@ from veridical.retraining.roar.cells import curve_place, held_by_top, place
 from veridical.retraining.roar.experiment import SPLITS, asked, begin, read_bench
 from veridical.retraining.roar.mask import Amount, Steps, gone
 from veridical.retraining.roar.point import alone, read_point, train_point
-from watching import files_in
 
 RESULTS = ("summary.json", "curves.parquet", "tables/areas.csv", "tables/points.csv", "tables/sparsity.csv")
 
@@ -361,37 +359,6 @@ def test_stopped_at_every_file_it_writes_it_ends_with_the_same_tables(tmp_path, 
     small(tmp_path / "stopped")
     assert stops > 5
     assert results(tmp_path / "stopped") == expected
-
-
-KILLED = """
-import sys
-sys.path[:0] = {paths!r}
-import torch
-torch.set_num_threads(1)
-import veridical.grid.pool
-from inprocess import run_here, small
-from pathlib import Path
-veridical.grid.pool.run = run_here
-small(Path({out!r}))
-"""
-
-
-def test_killed_at_any_moment_it_goes_on_to_the_same_tables(tmp_path):
-    expected = results(small(tmp_path / "calm").folder)
-    out = tmp_path / "killed"
-    paths = [str(Path(__file__).parent), str(Path(__file__).parents[2])]
-    script = KILLED.format(paths=paths, out=str(out))
-    for files in (12, 22):  # killed when so many have been seen
-        process = subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "OMP_NUM_THREADS": "1"})
-        try:
-            while process.poll() is None and files_in(out) < files:
-                time.sleep(0.01)
-            process.kill()
-        finally:
-            process.wait()
-        assert process.returncode == -signal.SIGKILL, "it was killed before it ended"
-    small(out)
-    assert results(out) == expected
 
 
 def test_a_cell_that_is_done_is_found_done(tmp_path, monkeypatch):

@@ -15,6 +15,7 @@ import torch
 from torch.nn import functional as F
 
 Function = Callable[[torch.Tensor], torch.Tensor]
+ROOT_OF = "veridical_root_of"  # of a tensor that is an inverse square root: the tensor that it is the root of
 
 
 # Secants that are known exactly; for the others the quotient is taken.
@@ -126,7 +127,13 @@ def _moves(value: Any) -> bool:
 
 
 def mul(a: Any, b: Any) -> torch.Tensor:
-    return Product.apply(a, b, False) if _moves(a) and _moves(b) else a * b
+    if not (_moves(a) and _moves(b)):
+        return a * b
+    for vector, inverse in ((a, b), (b, a)):
+        scale = getattr(inverse, ROOT_OF, None)
+        if scale is not None:  # RMSNorm, written out: a vector by its inverse length
+            return Product.apply(vector, inverse, False, _share(scale, 0.01))
+    return Product.apply(a, b, False)
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -149,6 +156,13 @@ def _share(scale: torch.Tensor, tiny: float) -> torch.Tensor:
 
 def power(x: torch.Tensor, exponent: float) -> torch.Tensor:
     return square(x) if exponent == 2 else Secant.apply(x, lambda value: value**exponent)
+
+
+def inverse_root(x: torch.Tensor) -> torch.Tensor:
+    """`rsqrt` that carries what it was taken of, by which `mul` knows an inverse length."""
+    root = rsqrt(x)
+    setattr(root, ROOT_OF, x.detach())
+    return root
 
 
 reciprocal = _elementwise(torch.reciprocal)
@@ -219,7 +233,6 @@ RESCALE: dict[str, Callable[..., Any]] = {
             "tanh",
             "relu",
             "sqrt",
-            "rsqrt",
             "reciprocal",
             "square",
             "erf",
@@ -228,6 +241,7 @@ RESCALE: dict[str, Callable[..., Any]] = {
         )
     },
     **{name: _elementwise(getattr(F, name)) for name in ("gelu", "silu", "elu", "mish", "softplus", "leaky_relu")},
+    "rsqrt": inverse_root,
     "rtruediv": lambda x, numerator: numerator * reciprocal(x),
     "softmax": softmax,
     "layer_norm": layer_norm,

@@ -21,7 +21,7 @@ from typing import Any
 from veridical.attribution import methods as all_methods
 from veridical.audits.audit import claim
 from veridical.audits.corpora import Corpus, corpora_of
-from veridical.audits.selection import supported
+from veridical.audits.selection import tried
 from veridical.core import store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
@@ -31,6 +31,7 @@ from veridical.core.spec import listed
 from veridical.data import load_data
 from veridical.data.labels import relabel
 from veridical.data.split import sample
+from veridical.grid.claim import claimed
 from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
@@ -79,7 +80,7 @@ def guidance(options: GuidanceOptions) -> Guidance:
     judges = tuple(choice.label for choice in all_metrics.choose_all(options.metrics))
     first = load(conditions[0].runs[0].folder)
     example = next(e for e in home.splits[split] if e.rationale)
-    works, left_out = supported(first, example, wanted, "predicted")
+    works, left_out = tried(first, first.encode([example])[0], wanted)
     how = Settings(tuple(works), judges, draws, by, seed)
     away = Settings(tuple(m for m in abroad if m in works or m not in wanted), judges, draws, by, seed)
     if not how.plausibility:
@@ -88,15 +89,6 @@ def guidance(options: GuidanceOptions) -> Guidance:
     texts = TextSettings(split, ood_split or split, *limits, seed)
     asked = Asked(conditions, home, others, texts, how, away)
     folder, steps = Path(options.out), sum(len(c.runs) for c in conditions) * (1 + len(others))
-    _claim(folder, asked)
-    with Report("Measuring", steps, progress=options.progress) as report:
-        chosen_by = selection(conditions)
-        for note in filter(None, [*left_out, chosen_by]):
-            report.say(note)
-        measured = _measure(asked, folder, report)
-    findings = summarise(
-        conditions, measured.corpora, measured.runs, measured.baseline, how, seen, margin, measured.cuts
-    )
     settings = GuidanceSettings(
         **vars(texts),
         methods=how.methods,
@@ -107,8 +99,17 @@ def guidance(options: GuidanceOptions) -> Guidance:
         draws=draws,
         by=by,
     )
-    summary = _summary(findings, settings, home.name, left_out, chosen_by)
-    _write(folder, summary)
+    with claimed(folder, _spec(asked)):
+        with Report("Measuring", steps, progress=options.progress) as report:
+            chosen_by = selection(conditions)
+            for note in filter(None, [*left_out, chosen_by]):
+                report.say(note)
+            measured = _measure(asked, folder, report)
+        findings = summarise(
+            conditions, measured.corpora, measured.runs, measured.baseline, how, seen, margin, measured.cuts
+        )
+        summary = _summary(findings, settings, home.name, left_out, chosen_by)
+        _write(folder, summary)
     return Guidance(folder, summary)
 
 
@@ -176,17 +177,17 @@ def _measure(asked: Asked, folder: Path, report: Report) -> MeasuredRuns:
         explained = corpora_of(clf, asked.home, asked.others, limit=texts.limit, ood_limit=texts.ood_limit, **which)
         predicted = corpora_of(clf, asked.home, asked.others, limit=texts.f1_limit, **which)
         place = folder / "runs" / store.slug(group.name) / f"seed{run.seed}"
-        claim(place, clf, explained, store.plain(texts))
         by_corpus = measured.runs.setdefault((group.name, run.seed), {})
-        for corpus, more in zip(explained, predicted, strict=True):
-            how = asked.how if corpus.role == "in" else asked.away
-            by_corpus[corpus.name] = measure(clf, corpus, more.examples, place, how)
-            measured.cuts.setdefault(corpus.name, _cut(clf, corpus))
-            report.advance(f"{group.name} seed {run.seed}, {corpus.name}")
-        measured.corpora[:] = explained
-        if group is base:
-            losses = _baseline_losses(clf, run.folder, asked.home, guided, place)
-            measured.baseline.update({(guide, run.seed): loss for guide, loss in losses.items()})
+        with claim(place, clf, explained, store.plain(texts)):
+            for corpus, more in zip(explained, predicted, strict=True):
+                how = asked.how if corpus.role == "in" else asked.away
+                by_corpus[corpus.name] = measure(clf, corpus, more.examples, place, how)
+                measured.cuts.setdefault(corpus.name, _cut(clf, corpus))
+                report.advance(f"{group.name} seed {run.seed}, {corpus.name}")
+            measured.corpora[:] = explained
+            if group is base:
+                losses = _baseline_losses(clf, run.folder, asked.home, guided, place)
+                measured.baseline.update({(guide, run.seed): loss for guide, loss in losses.items()})
     return measured
 
 
@@ -217,12 +218,9 @@ def _specs(given: str | Sequence[str], more: Sequence[str], conditions: Sequence
     return list(dict.fromkeys(choice.label for choice in all_methods.choose_all([*listed(given), *more, *guides])))
 
 
-def _claim(folder: Path, asked: Asked) -> None:
+def _spec(asked: Asked) -> dict[str, Any]:
     """Which texts a folder is about may not change; conditions may come later."""
-    spec = {"data": asked.home.name, "ood": [other.name for other in asked.others], **store.plain(asked.texts)}
-    store.claim(folder, spec)
-    store.clean(folder)
-    store.write_json(folder / "spec.json", spec)
+    return {"data": asked.home.name, "ood": [other.name for other in asked.others], **store.plain(asked.texts)}
 
 
 def _baseline_losses(
@@ -233,7 +231,7 @@ def _baseline_losses(
     wanted = {term.choice.label: term for term in terms if term is not None}
     if not wanted or not home.splits.get("train") or not home.splits.get("dev"):
         return {}
-    limit = store.read_json(run / "spec.json")["data"]["limit"]
+    limit = stored.read_fields(run / "spec.json", "data.limit")["data"]["limit"]
     train, dev = (
         relabel(sample(part, limit, 0) if limit else part, home.labels, clf.labels)
         for part in (home.splits["train"], home.splits["dev"])

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from veridical.attribution.alti import alti_layers
 from veridical.core.records import Batch, Encoded
-from veridical.model.ask import TOKEN_BUDGET, batches_of
 from veridical.model.classifier import Classifier
 from veridical.model.decompose.contributions import normalised, roll
 from veridical.model.decompose.decompose import kept, readouts
 from veridical.model.decompose.share import How
 from veridical.model.decompose.trace import Trace, trace
+from veridical.model.memory import run_all
 from veridical.model.pooling import read_row
 
 # A technique is the method of that spec ended at a layer; after the colon the method whose pass gives it.
@@ -64,12 +64,17 @@ def layered(clf: Classifier) -> bool:
 
 
 def rows_of(
-    clf: Classifier, encoded: Sequence[Encoded], techniques: Collection[str], *, budget: int = TOKEN_BUDGET
+    clf: Classifier, encoded: Sequence[Encoded], techniques: Collection[str], *, budget: int | None = None
 ) -> Iterator[tuple[int, Rows]]:
     """For every text its place and its rows [L, T], without padding, in no particular order."""
+    by_place: dict[int, Rows] = {}
+
+    def run(places: list[int]) -> None:
+        rows = layer_rows(clf, clf.collate([encoded[i] for i in places]), techniques)
+        for row, place in enumerate(places):
+            length = len(encoded[place].ids)
+            by_place[place] = {name: scores[row, :, :length].float().cpu() for name, scores in rows.items()}
+
     with clf.eager(), clf.at_rest():
-        for places in batches_of([len(e.ids) for e in encoded], budget):
-            rows = layer_rows(clf, clf.collate([encoded[i] for i in places]), techniques)
-            for row, place in enumerate(places):
-                length = len(encoded[place].ids)
-                yield place, {name: scores[row, :, :length].float().cpu() for name, scores in rows.items()}
+        run_all(clf, [len(e.ids) for e in encoded], run, work="layers", budget=budget)
+    yield from by_place.items()

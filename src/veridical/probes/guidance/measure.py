@@ -29,9 +29,10 @@ from veridical.explanations.explain import explained
 from veridical.metric import Metric
 from veridical.metric import metrics as all_metrics
 from veridical.model.accuracy import Scores, score, targets
-from veridical.model.ask import TOKEN_BUDGET, ask, batches_of, predict
+from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.erase import Operator
+from veridical.model.memory import run_all
 from veridical.probes.guidance.layers import Rows, layered, rows_of, techniques_of
 from veridical.probes.guidance.reliance import Reliance, reliance
 from veridical.training.term import Weighted, ready
@@ -121,14 +122,17 @@ def explanation_loss(
         seen, encoded = clf.encode(train), clf.encode(dev)
         labels, gold = (targets(part, clf.labels, clf.kind == "multi") for part in (train, dev))
         (prepared,) = ready((term,), clf, seen, labels)
-        total = 0.0
+        losses: list[float] = []
+
+        def run(rows: list[int]) -> None:
+            batch = clf.collate([encoded[i] for i in rows])
+            output = clf.forward(batch, attentions="attention" in prepared.term.needs)
+            losses.append(float(prepared.loss(clf, batch, output, gold[rows].to(clf.device))[0].detach()))
+
         with clf.still(), clf.eager():
-            for rows in batches_of([len(e.ids) for e in encoded], TOKEN_BUDGET):
-                batch = clf.collate([encoded[i] for i in rows])
-                output = clf.forward(batch, attentions="attention" in prepared.term.needs)
-                total += float(prepared.loss(clf, batch, output, gold[rows].to(clf.device))[0].detach())
+            run_all(clf, [len(e.ids) for e in encoded], run, work=term.choice.label)
         size = prepared.size(encoded, gold)
-        return total / size if size else None
+        return sum(losses) / size if size else None
 
     key = store.stable_hash([term.choice.label, train, dev])
     return _once(folder / f"explanation-{key}.json", work)

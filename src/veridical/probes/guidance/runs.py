@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from veridical.attribution import methods
-from veridical.core import store
+from veridical.core import stored
 from veridical.core.errors import InputError
 from veridical.core.spec import INSIDE, Spec
 from veridical.core.values import read
@@ -78,7 +79,8 @@ class Condition:
 def condition(name: str, sources: Sequence[str | Path]) -> Condition:
     """The runs in these folders, each a run's or one that holds runs as seed0, seed1, ..."""
     folders = [folder for source in sources for folder in _runs_in(Path(source))]
-    specs = [store.read_json(folder / "spec.json") for folder in folders]
+    needed = ("objective", "model", "seed", "train.select")
+    specs = [stored.read_fields(folder / "spec.json", *needed) for folder in folders]
     kinds = {
         (spec["objective"], spec.get("bound", ""), spec["model"], f"select={spec['train']['select']}") for spec in specs
     }
@@ -116,10 +118,11 @@ def selection(conditions: Sequence[Condition]) -> str:
 
 
 def _runs_in(folder: Path) -> list[Path]:
-    if (folder / "spec.json").is_file():
+    if os.path.isfile(folder / "spec.json"):
         return [folder]
     # By number, so that seed10 does not come before seed2; `bound/` beside them holds the runs of a bound's search.
-    runs = [path for path in folder.glob("seed*") if path.name[4:].isdigit() and (path / "spec.json").is_file()]
+    within = folder.glob("seed*") if os.path.isdir(folder) else ()
+    runs = [path for path in within if path.name[4:].isdigit() and (path / "spec.json").is_file()]
     if not runs:
         raise InputError(
             f"{folder} is no training run (no spec.json) and holds none (seed0, seed1, ...); name a folder that "

@@ -38,7 +38,7 @@ from veridical.retraining.roar.mask import (
     positions_only,
     random_order,
 )
-from veridical.retraining.roar.point import read_point, train_point
+from veridical.retraining.roar.point import is_done, read_point, train_point
 from veridical.training.selection import BEST
 from veridical.training.task import own_threads
 
@@ -95,7 +95,7 @@ def chain(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit
         folder = here / amount.name
         if before is not None and recursive:
             held = _explain_anew(bench, choice, here / before.name, held, before)
-        if not folder.exists():
+        if not is_done(folder):
             # The weights of the last point serve nobody, unless somebody asks for a few tokens more one day.
             keep = recursive and (amount != steps.amounts[-1] or unit == "token")
             train_point(bench, folder, _dataset(bench, _read(held), amount), keep=keep)

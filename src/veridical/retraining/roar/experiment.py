@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from veridical.core import store
+from veridical.core import store, stored
+from veridical.core.device import device_of, said_device
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset, Encoded, Example, Given
 from veridical.core.settings import build
@@ -22,6 +23,7 @@ from veridical.data import load_data
 from veridical.model.accuracy import targets
 from veridical.model.classifier import Classifier
 from veridical.model.load import create
+from veridical.model.memory import move
 from veridical.model.names import from_record, recorded, same_record
 from veridical.retraining.options import Rounding
 from veridical.retraining.roar.settings import training, with_width
@@ -104,7 +106,7 @@ def asked(
 def _spelled(folder: Path, model: str) -> str:
     """The model as this folder spells it, if it is the same: folders of before do not say a width of 128."""
     path = folder / "spec.json"
-    held = str(store.read_json(path).get("roar", {}).get("model", "")) if path.exists() else ""
+    held = str(stored.read_fields(path).get("roar", {}).get("model", "")) if path.exists() else ""
     return held if same_record(held, model) else model
 
 
@@ -154,7 +156,7 @@ def _columns(data: Dataset) -> dict[str, list[Any]]:
 def read_experiment(folder: str | Path) -> Experiment:
     """What `begin` put into a folder."""
     folder = Path(folder)
-    spec = store.read_json(folder / "spec.json")["roar"]
+    spec = stored.read_fields(folder / "spec.json", "roar")["roar"]
     splits: dict[str, list[Example]] = {split: [] for split in SPLITS}
     for row in store.read_parquet(folder / "data.parquet").to_pylist():
         edges = row["rationale"]
@@ -179,8 +181,7 @@ def _bench(folder: Path, seed: int, spec: str) -> Bench:
 def make_bench(experiment: Experiment, seed: int) -> Bench:
     how = {"max_length": experiment.config.max_length, "dropout": experiment.config.dropout}
     clf = create(from_record(experiment.model), experiment.data, seed=seed, **how)
-    if torch.accelerator.is_available():
-        clf.model.to(torch.accelerator.current_accelerator())
+    move(clf, said_device() or device_of())
     mask = getattr(clf.tokenizer, "mask_token_id", None)
     if mask is None:
         raise InputError(

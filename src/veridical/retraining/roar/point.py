@@ -85,14 +85,22 @@ def read_point(folder: Path) -> Point | None:
     return stored.read(folder / POINT, Point) if folder.exists() else None
 
 
+def is_done(folder: Path) -> bool:
+    """Whether a point is there; then what a worker left that was killed right after is removed."""
+    if not folder.exists():
+        return False
+    liveness.forget(folder)
+    _sweep(folder)
+    return True
+
+
 @contextmanager
 def alone(folder: Path) -> Iterator[Path | None]:
     """A folder that nobody else works in and that becomes `folder` when the block ends, unless the worker was taken for
     dead meanwhile; none if `folder` exists, as it may after waiting for another worker."""
     turn = liveness.wait(folder, folder.exists)
     if turn is None:
-        liveness.forget(folder)
-        _sweep(folder)
+        is_done(folder)
         yield None
         return
     with liveness.working(turn):

@@ -214,7 +214,7 @@ def write_copy(path: Path, folder: Path) -> None:
 
 def read_copy(path: Path) -> tuple[RoarSummary, TimeSpent]:
     """What `write_copy` wrote."""
-    parts = store.read_json(path)
+    parts = stored.read_fields(path, "summary", "time")
     return (
         stored.from_plain(parts["summary"], RoarSummary, where=f"{path} (summary)"),
         stored.from_plain(parts["time"], TimeSpent, where=f"{path} (time)"),

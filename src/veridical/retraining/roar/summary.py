@@ -82,7 +82,7 @@ def write_summary(folder: Path, request: Request) -> RoarSummary:
 def summarise(points: Points) -> RoarSummary:
     """Everything that the points done so far tell."""
     request = points.request
-    spec = store.read_json(points.folder / "spec.json")["roar"]
+    spec = stored.read_fields(points.folder / "spec.json", "roar")["roar"]
     areas = [_area(points, measure, kind) for measure, kind in points.curves()[1:]]
     areas.sort(key=lambda area: (not area.recursive, area.mean is None, -(area.mean or 0.0)))
     every = [*points.ends(), *(point for curve in points.distinct() for point in points.between(*curve))]

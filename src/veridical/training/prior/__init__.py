@@ -35,7 +35,7 @@ class Prior:
     fit: Callable[[Classifier, Sequence[Encoded], Any], Any] | None = None
 
 
-priors: Registry[Prior] = Registry("prior", "veridical.training.prior")
+priors: Registry[Prior] = Registry("prior", "veridical.training.prior", "prior")
 
 
 def prior(name: str, *, fit: Callable[[Classifier, Sequence[Encoded], Any], Any] | None = None) -> Callable[[F], F]:

@@ -72,7 +72,7 @@ class Term:
         return self.second_order or "attention" in self.needs
 
 
-terms: Registry[Term] = Registry("term", "veridical.training.term")
+terms: Registry[Term] = Registry("term", "veridical.training.term", "term")
 
 
 def term(

@@ -7,7 +7,7 @@ from typing import Annotated
 import numpy as np
 import torch
 
-from veridical.attribution import Method, methods
+from veridical.attribution import Method, methods, scores_of
 from veridical.core.errors import InputError
 from veridical.core.ranges import at_least, between
 from veridical.core.records import Batch, Explained, Output
@@ -70,7 +70,7 @@ def importance(clf: Classifier, batch: Batch, classes: torch.Tensor, guide: Choi
         scores = _asked(clf, batch, classes, guide)
     else:
         with clf.at_rest(), torch.set_grad_enabled("gradient" in entry.needs):
-            scores = entry.run(clf, batch, Target(classes), **guide.options).detach()
+            scores = scores_of(entry.run(clf, batch, Target(classes), **guide.options)).detach()
     if not bool(torch.isfinite(scores).all()):
         raise InputError(f"{guide.label} gave a score that is not a finite number; guide with another method.")
     return torch.where(batch.free, scores.abs(), 0.0)
@@ -85,8 +85,9 @@ def _asked(clf: Classifier, batch: Batch, classes: torch.Tensor, guide: Choice[M
     ]
     found = ask(clf, [guide.entry.run(ex, **guide.options) for ex in asked])
     scores = np.zeros(batch.ids.shape, dtype=np.float32)
-    for row, (own, _) in enumerate(found):
-        scores[row, : len(own)] = own
+    for row, (returned, _) in enumerate(found):
+        reply = scores_of(returned)
+        scores[row, : len(reply)] = reply
     return torch.from_numpy(scores).to(batch.ids.device)
 
 

@@ -1,0 +1,233 @@
+"""From judged worlds to error rates, the choice of a panel, and files:
+
+summary.json                                     what is known so far
+tables/panels.csv, worlds.csv, methods.csv       the same as tables
+report.html                                      the same as a page
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from veridical.audits.sequential import Rule
+from veridical.core import store, stored, tables
+from veridical.probes.validation.judging import FEWEST, NEAR, Verdict, read_scores, verdict
+from veridical.probes.validation.making import Facts
+from veridical.probes.validation.page import validation_page
+from veridical.probes.validation.panels import Panel, panels
+from veridical.probes.validation.rates import exact, over_worlds
+from veridical.probes.validation.record import MethodRow, PanelErrors, Rate, Slice, ValidationSummary, WorldRow
+from veridical.probes.validation.world import STAMP, Setting
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A world, what is true in it, and what each panel says."""
+
+    facts: Facts
+    skipped: str  # why it is not counted
+    truth: dict[str, float]
+    good: tuple[str, ...]
+    verdicts: dict[str, Verdict]  # by the panel's label
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is summed up."""
+
+    setting: Setting
+    seeds: tuple[int, ...]
+    fresh: tuple[int, ...]
+    asked: int  # worlds
+    rule: Rule
+
+
+def judged(out: Path, request: Request, facts: Facts) -> Judged:
+    """A world as every panel sees it."""
+    if skipped := _skipped(facts):
+        return Judged(facts, skipped, {}, (), {})
+    scores = read_scores(out, request.setting, facts)
+    verdicts = {panel.label: verdict(scores, panel, request.rule) for panel in _panels(request.setting)}
+    return Judged(facts, "", scores.truth, scores.good, verdicts)
+
+
+def _skipped(facts: Facts) -> str:
+    if not facts.learnt:
+        return f"not learnt: dev accuracy {facts.dev:.3f} after {facts.epochs} epochs"
+    if facts.carried < FEWEST * facts.texts:
+        return f"the planted words carry {facts.carried} of {facts.texts} decisions only"
+    return ""
+
+
+def _panels(setting: Setting) -> list[Panel]:
+    """Those whose metrics the folder has."""
+    scored = {*setting.metrics, *setting.shaped}
+    return [panel for panel in panels() if scored.issuperset(panel.metrics)]
+
+
+# -- errors -------------------------------------------------------------------------------------------------
+
+
+def panel_errors(panel: Panel, worlds: Sequence[Judged]) -> PanelErrors:
+    """How often a panel is wrong in these worlds, all of them counted ones."""
+    pairs = [(world, world.verdicts[panel.label]) for world in worlds]
+    good = [len(world.good) for world in worlds]
+    poor = [[name for name in world.truth if name not in world.good] for world in worlds]
+    banned = [said.on("chance", world.good) for world, said in pairs]
+    behind = [said.on("behind", world.good) for world, said in pairs]
+    caught = [said.on("behind", names) + said.on("chance", names) for (_, said), names in zip(pairs, poor, strict=True)]
+    return PanelErrors(
+        panel=panel.name,
+        by=panel.by,
+        metrics=panel.metrics,
+        worlds=len(worlds),
+        silent=sum(not said.believed for _, said in pairs),
+        wrong=_wrong(worlds, panel.label),
+        banned=over_worlds(banned, good),
+        banned_worlds=exact(sum(count > 0 for count in banned), len(worlds)),
+        behind=over_worlds(behind, good),
+        caught=over_worlds(caught, [len(names) for names in poor]),
+        texts=sum(said.texts for _, said in pairs) / len(pairs) if pairs else None,
+    )
+
+
+def _wrong(worlds: Sequence[Judged], label: str) -> Rate:
+    believed = [(world, world.verdicts[label].believed) for world in worlds]
+    held = [name in world.good for world, name in believed if name]
+    return exact(held.count(False), len(held))
+
+
+def least(errors: Sequence[PanelErrors]) -> str:
+    """The panel that errs least: by the upper end of E1's interval, which silence widens; then by E2; of equals that
+    which catches most, then the first. Fixed before any world was judged."""
+
+    def rank(row: PanelErrors) -> tuple[float, float, float]:
+        return (1.0 if row.wrong.high is None else row.wrong.high, row.banned.share or 0.0, -(row.caught.share or 0.0))
+
+    told = [row for row in errors if row.wrong.of]
+    return min(told, key=rank).label if told else ""
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+def _world_row(world: Judged, label: str, fresh: bool) -> WorldRow:
+    facts = world.facts
+    believed = world.verdicts[label].believed if world.verdicts else ""
+    return WorldRow(
+        key=facts.world.key,
+        model=facts.world.model,
+        fresh=fresh,
+        skipped=world.skipped,
+        epochs=facts.epochs,
+        dev=facts.dev,
+        test=facts.test,
+        carried=facts.carried,
+        by_shortcut=facts.by_shortcut,
+        best=max(world.truth.values()) if world.truth else None,
+        good=world.good,
+        believed=believed,
+        truth=world.truth.get(believed),
+        right=believed in world.good if believed else None,
+    )
+
+
+def _method_rows(worlds: Sequence[Judged], label: str) -> list[MethodRow]:
+    rows = []
+    for method in dict.fromkeys(name for world in worlds for name in world.truth):
+        held = [world for world in worlds if method in world.truth]
+        lists = [world.verdicts[label].lists[method] for world in held]
+        rows.append(
+            MethodRow(
+                method=method,
+                worlds=len(held),
+                truth=sum(world.truth[method] for world in held) / len(held),
+                good=sum(method in world.good for world in held),
+                believed=lists.count("believe"),
+                behind=lists.count("behind"),
+                banned=lists.count("chance"),
+            )
+        )
+    return sorted(rows, key=lambda row: -row.truth)
+
+
+def _slices(worlds: Sequence[Judged], label: str) -> list[Slice]:
+    slices = []
+    for what in ("model", "rule", "copies", "shortcut"):
+        values = dict.fromkeys(getattr(world.facts.world, what) for world in worlds)
+        for value in sorted(values, key=str):
+            held = [world for world in worlds if getattr(world.facts.world, what) == value]
+            silent = sum(not world.verdicts[label].believed for world in held)
+            slices.append(Slice(what, f"{value}", silent, _wrong(held, label)))
+    return slices
+
+
+# -- all of it ----------------------------------------------------------------------------------------------
+
+
+def sum_up(request: Request, worlds: Sequence[Judged]) -> ValidationSummary:
+    """What the worlds that are there say."""
+    setting, rule = request.setting, request.rule
+    counted = [world for world in worlds if not world.skipped]
+    new = [world for world in counted if world.facts.world.seed in request.fresh]
+    old = [world for world in counted if world.facts.world.seed not in request.fresh]
+    first, fresh = ([panel_errors(panel, some) for panel in _panels(setting)] for some in (old, new))
+    chosen = least(first)
+    reported = chosen or _panels(setting)[0].label  # the first of all is what an audit judges by unless told otherwise
+    return ValidationSummary(
+        title="The auditor audited",
+        answer=answer(reported, first, fresh),
+        seeds=request.seeds,
+        fresh_seeds=request.fresh,
+        setting=setting,
+        near=NEAR,
+        looks=rule.looks,
+        alpha=rule.alpha,
+        margin=rule.margin,
+        asked=request.asked,
+        made=len(worlds),
+        chosen=chosen,
+        reported=reported,
+        first=tuple(first),
+        fresh=tuple(fresh),
+        slices=tuple(_slices(new or old, reported)),
+        worlds=tuple(_world_row(world, reported, world.facts.world.seed in request.fresh) for world in worlds),
+        methods=tuple(_method_rows(counted, reported)),
+    )
+
+
+def answer(panel: str, first: Sequence[PanelErrors], fresh: Sequence[PanelErrors]) -> str:
+    """The headline, by one panel: of the fresh worlds where there are any."""
+    told = next((row for row in fresh if row.label == panel and row.worlds), None)
+    row = told or next(row for row in first if row.label == panel)
+    if not row.wrong.of:
+        return "No world is judged yet in which a method was believed."
+    wrong, banned = row.wrong, row.banned
+    which = (
+        f"{'world' if wrong.of == 1 else 'worlds'} with a known truth{'' if told else ', which also chose the panel,'}"
+    )
+    silent = f"; in {row.silent} nothing was believed" if row.silent else ""
+    rate = f" (95% interval {_percent(wrong.low)} to {_percent(wrong.high)})" if wrong.of else ""
+    if banned.low is None:
+        interval = f"at most {_percent(row.banned_worlds.high)} of worlds have one"
+    else:
+        interval = f"95% interval {_percent(banned.low)} to {_percent(banned.high)}"
+    return (
+        f"In {wrong.of} {which} the verdict was wrong in {wrong.count}{rate}{silent}. "
+        f"Truly good methods told not to be used: {banned.count} of {banned.of} ({interval}). Judged by {panel}."
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}%"
+
+
+def write(out: Path, summary: ValidationSummary) -> None:
+    """All files of it."""
+    stored.write(out / "summary.json", summary)
+    rows = [{"worlds are": kind, **store.plain(row)} for kind in ("first", "fresh") for row in getattr(summary, kind)]
+    for name, table in (("panels", rows), ("worlds", summary.worlds), ("methods", summary.methods)):
+        store.write_text(out / "tables" / f"{name}.csv", tables.to_csv(table))
+    store.write_text(out / "report.html", validation_page(summary, store.read_json(out / STAMP)))
