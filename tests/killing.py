@@ -42,7 +42,7 @@ class Death:
     later: float = 0.0
     worker: bool = False  # a worker of the grid dies, and with it the whole group
     suffix: str = ""  # only changes of paths that end so are counted
-    tally: str = ""  # a file that grows by a byte with every change
+    tally: str = ""  # a file that grows by a byte with every change: one worker after another counts on
     deleted: str = ""  # it lives on, but this is deleted
     held: str = ""  # it lives on, but not before this file is there
     interrupted: bool = False  # its group gets SIGINT instead, as from a terminal
@@ -86,6 +86,7 @@ def arm(death: Death) -> None:
         changes += 1
         if tally is not None:
             os.write(tally, b".")
+            changes = os.fstat(tally).st_size
         if changes == death.change and death.later:
             threading.Timer(death.later, kill).start()
         elif changes == death.change:
