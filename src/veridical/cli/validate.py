@@ -38,12 +38,25 @@ def print_validation(result: Validation) -> None:
 
     summary = result.summary
     tell(f"\n{summary.answer}\n")
-    cells = [["panel", "E1, choosing", "silent", "E1, fresh", "silent", "E2, choosing", "E2, fresh"]]
+    cells = [
+        [
+            "panel",
+            "E1, choosing",
+            "silent",
+            "E1, fresh",
+            "silent",
+            "by need",
+            "by need, fresh",
+            "E2, choosing",
+            "E2, fresh",
+        ]
+    ]
     for first, fresh in zip(summary.first, summary.fresh, strict=True):
         name = f"{first.label} (chosen)" if first.label == summary.chosen else first.label
         both = (rate(first.wrong), str(first.silent), rate(fresh.wrong), str(fresh.silent))
-        cells.append([name, *both, rate(first.banned), rate(fresh.banned)])
-    typer.echo(to_text(cells, right=(1, 2, 3, 4, 5, 6)))
+        need = (rate(first.wrong_by_need), rate(fresh.wrong_by_need))
+        cells.append([name, *both, *need, rate(first.banned), rate(fresh.banned)])
+    typer.echo(to_text(cells, right=tuple(range(1, len(cells[0])))))
     for row in summary.worlds:
         if row.skipped:
             typer.echo(f"not counted: {row.key}, {row.skipped}")

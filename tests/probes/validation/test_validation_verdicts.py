@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -65,6 +66,7 @@ def scores(strength: tuple[float, ...], metrics: tuple[str, ...] = HARD, texts: 
         orders=values[4:],
         shuffled=np.full_like(values[:4], np.nan),
         truth={"true": 0.9, "near": 0.8, "poor": 0.5, "noise": 0.1},
+        needed={"true": 0.9, "near": 0.5, "poor": 0.85, "noise": 0.1},
         dear_texts=48,
     )
 
@@ -74,6 +76,7 @@ def scores(strength: tuple[float, ...], metrics: tuple[str, ...] = HARD, texts: 
 
 def test_a_method_within_a_tenth_of_the_truest_is_good():
     assert scores((0, 0, 0, 0)).good == ("true", "near")
+    assert scores((0, 0, 0, 0)).good_by_need == ("true", "poor")
 
 
 def test_the_rule_is_applied_to_the_stored_scores():
@@ -205,7 +208,7 @@ def world(seed: int, said: dict[str, str], *, label: str = "hard, delete") -> Ju
     truth = {"true": 0.9, "near": 0.85, "poor": 0.5, "noise": 0.1}
     verdicts = {each.label: Verdict(each, "", dict.fromkeys(NAMES, "open"), 96) for each in panels()}
     verdicts[label] = Verdict(panel, believed, lists, 48)
-    return Judged(facts, "", truth, ("true", "near"), verdicts)
+    return Judged(facts, "", truth, ("true", "near"), ("true", "poor"), verdicts)
 
 
 def test_what_counts_as_an_error():
@@ -217,6 +220,7 @@ def test_what_counts_as_an_error():
     row = panel_errors(HARD_DELETE, worlds)
     assert (row.worlds, row.silent, row.texts) == (3, 1, 48)
     assert (row.wrong.count, row.wrong.of) == (1, 2)
+    assert (row.wrong_by_need.count, row.wrong_by_need.of) == (0, 2)
     assert (row.banned.count, row.banned.of) == (3, 6)
     assert (row.banned_worlds.count, row.banned_worlds.of) == (2, 3)
     assert (row.behind.count, row.behind.of) == (1, 6)
@@ -247,12 +251,13 @@ def request_(tmp_path: Path) -> Request:
 
 def test_the_error_is_that_of_fresh_worlds(request_: Request, tmp_path: Path):
     unlearnt = Judged(
-        replace(FACTS, learnt=False, dev=0.5), "not learnt: dev accuracy 0.500 after 30 epochs", {}, (), {}
+        replace(FACTS, learnt=False, dev=0.5), "not learnt: dev accuracy 0.500 after 30 epochs", {}, (), (), {}
     )
     label = "sufficiency, mask"
     first = [world(seed, {"true": "believe", "poor": "behind"}, label=label) for seed in (0, 1)]
     fresh = [world(5, {"poor": "believe", "near": "chance"}, label=label), world(6, {}, label=label)]
-    summary = sum_up(request_, [*first, *fresh, unlearnt])
+    worlds = [*first, *fresh, unlearnt]
+    summary = sum_up(request_, worlds)
     assert summary.chosen == summary.reported == label
     errors = summary.errors(label, fresh=True)
     assert errors is not None
@@ -262,11 +267,21 @@ def test_the_error_is_that_of_fresh_worlds(request_: Request, tmp_path: Path):
     assert "in 1 nothing was believed" in summary.answer
     assert "told not to be used: 1 of 4" in summary.answer
     assert [row.right for row in summary.worlds] == [True, True, False, None, None]
+    assert [row.right_by_need for row in summary.worlds] == [True, True, True, None, None]
+    assert "that the model needs, in 0 (95% interval 0.0% to " in summary.answer
     assert summary.worlds[-1].skipped.startswith("not learnt")
     assert next(row for row in summary.methods if row.method == "poor").believed == 1
-    write(tmp_path, summary)
+    write(tmp_path, summary, worlds)
     assert stored.read(tmp_path / "summary.json", ValidationSummary) == summary
     assert (tmp_path / "tables" / "panels.csv").read_text().count("\n") == 1 + 2 * len(panels())
+    lines = list(csv.DictReader((tmp_path / "tables" / "verdicts.csv").open()))
+    assert len(lines) == 4 * len(panels())  # of counted worlds
+    told = [line for line in lines if line["panel"] == label and line["believed"]]
+    assert [(line["fresh"], line["right"], line["right_by_need"]) for line in told] == [
+        ("False", "True", "True"),
+        ("False", "True", "True"),
+        ("True", "False", "True"),
+    ]
 
 
 def test_without_fresh_worlds_the_sentence_says_who_chose(request_: Request):

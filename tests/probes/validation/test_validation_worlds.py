@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,32 @@ def test_the_planted_words_carry_a_decision_that_changes_without_them(made: Path
     facts = read_facts(made, EASY)
     assert facts is not None
     assert 0 < facts.carried == int((predicted != without).sum()) < facts.texts
+
+
+class Latched:
+    """A model that says what the first of funny and sad says, and negative where there is neither."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(making, "predict", lambda clf, texts: SimpleNamespace(logits=np.eye(2)[clf.said(texts)]))
+
+    def encode(self, examples: list[Example]) -> list[Any]:
+        return [SimpleNamespace(example=example) for example in examples]
+
+    def said(self, texts: list[Any]) -> list[int]:
+        told = [[word for word in text.example.text.split() if word in ("funny", "sad")] for text in texts]
+        return [int(words[:1] == ["funny"]) for words in told]
+
+
+def test_a_model_that_looks_for_the_first_word_needs_no_other(monkeypatch: pytest.MonkeyPatch):
+    def example(text: str) -> Example:
+        spans = [match.span() for match in re.finditer("funny|sad", text)]
+        return Example(text, text, rationale=tuple(spans))
+
+    clf: Any = Latched(monkeypatch)
+    texts = ["a funny b sad", "a sad b funny", "funny c funny d sad", "a sad b sad", "plain"]
+    needed = making.needed_words(clf, clf.encode([example(text) for text in texts]))
+    words = [[text[start:end] for start, end in spans] for text, spans in zip(texts, needed, strict=True)]
+    assert words == [["funny"], ["sad"], ["funny", "funny"], ["sad", "sad"], []]
 
 
 def test_a_killed_world_goes_on_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

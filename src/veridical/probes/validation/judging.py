@@ -5,7 +5,7 @@ All of it follows from the stored scores, so any panel, rule or operator can be 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from veridical.audits.sequential import Rule, State, begin, look, within
 from veridical.audits.wins import net_wins, over_chance
 from veridical.core import store
 from veridical.metric import metrics as all_metrics
-from veridical.probes.validation.making import CONTROL, SCORES, TEXTS, Facts, is_dear, place
+from veridical.probes.validation.making import CONTROL, NEEDED, SCORES, TEXTS, Facts, is_dear, place
 from veridical.probes.validation.panels import Panel
 from veridical.probes.validation.world import Setting
 
@@ -36,13 +36,23 @@ class Scores:
     orders: np.ndarray  # the same of the random orders
     shuffled: np.ndarray  # the same of each method's own scores in random places, for metrics that see more than order
     truth: dict[str, float]  # method -> mean over the texts whose decision the planted words carry
+    needed: dict[str, float]  # the same, held against the planted words that the model needs
     dear_texts: int
 
     @property
     def good(self) -> tuple[str, ...]:
         """The methods that are as true as any, or nearly."""
-        best = max(self.truth.values())
-        return tuple(name for name, value in self.truth.items() if value >= best - NEAR - 1e-9)
+        return _near_best(self.truth)
+
+    @property
+    def good_by_need(self) -> tuple[str, ...]:
+        """The same by the words that the model needs."""
+        return _near_best(self.needed)
+
+
+def _near_best(truth: Mapping[str, float]) -> tuple[str, ...]:
+    best = max(truth.values())
+    return tuple(name for name, value in truth.items() if value >= best - NEAR - 1e-9)
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ def read_scores(out: str | Path, setting: Setting, facts: Facts) -> Scores:
     """The stored scores of a world that has learnt."""
     folder = place(out, facts.world)
     carried = np.array(store.read_parquet(folder / TEXTS)["carried"].to_pylist(), dtype=bool)
-    names, metrics = [*facts.methods, *ORDERS], [*setting.metrics, *setting.shaped, facts.world.truth]
+    names, metrics = [*facts.methods, *ORDERS], [*setting.metrics, *setting.shaped, facts.world.truth, NEEDED]
     row, column = ({name: at for at, name in enumerate(axis)} for axis in (names, metrics))
     real = np.full((len(names), len(metrics), facts.texts), np.nan)
     shuffled = np.full_like(real, np.nan)
@@ -72,14 +82,20 @@ def read_scores(out: str | Path, setting: Setting, facts: Facts) -> Scores:
     for text, method, metric, control, value in zip(*columns, strict=True):
         if metric in column and value is not None:
             (shuffled if control == CONTROL else real)[row[method], column[metric], text] = value
-    count, truth = len(facts.methods), real[:, -1, carried]
+    count = len(facts.methods)
+
+    def mean(metric: str) -> dict[str, float]:
+        values = real[:count, column[metric]][:, carried]
+        return dict(zip(facts.methods, map(float, np.nanmean(values, axis=1)), strict=True)) if carried.any() else {}
+
     return Scores(
         facts=facts,
-        metrics=tuple(metrics[:-1]),
-        values=real[:count, :-1],
-        orders=real[count:, :-1],
-        shuffled=shuffled[:count, :-1],
-        truth={name: float(np.nanmean(truth[at])) for at, name in enumerate(facts.methods)} if carried.any() else {},
+        metrics=tuple(metrics[:-2]),
+        values=real[:count, :-2],
+        orders=real[count:, :-2],
+        shuffled=shuffled[:count, :-2],
+        truth=mean(facts.world.truth),
+        needed=mean(NEEDED),
         dear_texts=setting.dear_texts,
     )
 

@@ -2,7 +2,7 @@
 scored by every metric that might judge. Who judges, and how, is settled later, from what lies here:
 
     worlds/<world>/run/            the training, until the world is done
-    worlds/<world>/texts.parquet   what the model says of each text, and whether the planted words carry it
+    worlds/<world>/texts.parquet   what the model says of each text, whether the planted words carry it, which it needs
     worlds/<world>/scores/         text, method, metric, control, value: a part for every 16 texts
     worlds/<world>/world.json      written last: a world that has it is done
 
@@ -12,7 +12,7 @@ It may be called again at any time: what is done is found done, what is half don
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,11 +23,11 @@ from veridical.audits.evaluate import Evaluation, evaluate
 from veridical.audits.plan import ORDERS, weighty_text
 from veridical.audits.selection import tried
 from veridical.core import store, stored
-from veridical.core.records import Encoded
+from veridical.core.records import Encoded, Example, Span
 from veridical.core.spec import base_name
 from veridical.core.text import marked
 from veridical.data import load_data
-from veridical.data.planted import SHORTCUT, Rule
+from veridical.data.planted import NEUTRAL, SHORTCUT, Rule
 from veridical.explanations.explain import attributions, explained
 from veridical.model.ask import answer, predict
 from veridical.model.classifier import Classifier
@@ -41,6 +41,7 @@ from veridical.training.train import Run, train
 FACTS, TEXTS, SCORES, RUN = "world.json", "texts.parquet", "scores", "run"
 PART = 16  # texts whose scores are one part: what a killed worker loses of them
 CONTROL = "permutation"
+NEEDED = "needed"  # in the place of a metric's name: `truth` with the words that the model needs as the only ones
 DEAR = ("kernel_shap", "lime")  # hundreds of passes a text: in worlds of the BiLSTM only, where a pass costs little
 LR = 3e-4  # of an encoder cut to a few layers: with the usual 5e-5 it knows nothing of `order` after an epoch
 
@@ -107,10 +108,12 @@ def _scored(world: World, setting: Setting, run: Run, folder: Path) -> Facts:
             costs, left_out = tried(clf, weighty_text(encoded), [*named, *ORDERS])
             works = list(costs)
             passes = {label: round(cost, 3) for label, cost in costs.items() if label not in ORDERS}
-            carried, shortcut = _write_texts(clf, encoded, folder / TEXTS)
+            needed = needed_words(clf, encoded)
+            carried, shortcut = _write_texts(clf, encoded, needed, folder / TEXTS)
             for part in store.parts(folder / SCORES, len(encoded), PART):
                 if not part.done:
-                    cells = _part(clf, setting, works, encoded[part.start : part.stop], part.start)
+                    rows = slice(part.start, part.stop)
+                    cells = _part(clf, setting, works, encoded[rows], needed[rows], part.start)
                     store.write_parquet(part.path, cells)
     return Facts(
         world=world,
@@ -129,7 +132,48 @@ def _scored(world: World, setting: Setting, run: Run, folder: Path) -> Facts:
 # -- texts --------------------------------------------------------------------------------------------------
 
 
-def _write_texts(clf: Classifier, encoded: Sequence[Encoded], path: Path) -> tuple[np.ndarray, np.ndarray]:
+def needed_words(clf: Classifier, encoded: Sequence[Encoded]) -> list[tuple[Span, ...]]:
+    """Of each text the planted words without which the model says something else: those that it does not recognise
+    the class without, if all their copies become a neutral adjective (most of the neutral ones, one after the other).
+
+    Where the order of two words decides, a model may have learnt to look for the first of them alone. Where no word is
+    needed by itself, all are. Words are replaced, not deleted: the text stays one of those that the model knows.
+    """
+    predicted = predict(clf, encoded).logits.argmax(1)
+    forms = [_by_form(e.example) for e in encoded]
+    asked = [
+        _written_over(encoded[i].example, spans, neutral)
+        for i, words in enumerate(forms)
+        for spans in words.values()
+        for neutral in NEUTRAL
+    ]
+    said = iter(predict(clf, clf.encode(asked)).logits.argmax(1)) if asked else iter(())
+    needed = []
+    for i, words in enumerate(forms):
+        changes = {form: sum(next(said) != predicted[i] for _ in NEUTRAL) for form in words}
+        alone = [form for form, count in changes.items() if count > len(NEUTRAL) / 2]
+        needed.append(tuple(sorted(span for form in alone or words for span in words[form])))
+    return needed
+
+
+def _by_form(example: Example) -> dict[str, list[Span]]:
+    """The planted words, each with all its copies."""
+    forms: dict[str, list[Span]] = {}
+    for start, end in example.rationale:
+        forms.setdefault(example.text[start:end], []).append((start, end))
+    return forms
+
+
+def _written_over(example: Example, spans: Sequence[Span], word: str) -> Example:
+    text = example.text
+    for start, end in sorted(spans, reverse=True):
+        text = text[:start] + word + text[end:]
+    return Example(example.id, text)
+
+
+def _write_texts(
+    clf: Classifier, encoded: Sequence[Encoded], needed: Sequence[Sequence[Span]], path: Path
+) -> tuple[np.ndarray, np.ndarray]:
     """Which predictions the planted words carry, and which the shortcut's word does: deleting them changes it."""
     before = predict(clf, encoded)
     predicted = before.logits.argmax(1)
@@ -147,9 +191,15 @@ def _write_texts(clf: Classifier, encoded: Sequence[Encoded], path: Path) -> tup
         "predicted": predicted.tolist(),
         "carried": changed[0].tolist(),
         "by_shortcut": changed[1].tolist(),
+        "needed": [_forms(e.example, spans) for e, spans in zip(encoded, needed, strict=True)],
     }
     store.write_parquet(path, columns)
     return changed[0], changed[1]
+
+
+def _forms(example: Example, spans: Sequence[Span]) -> str:
+    """The words at these places, each once: `funny sad`."""
+    return " ".join(dict.fromkeys(example.text[start:end] for start, end in spans))
 
 
 def _cue(encoded: Encoded) -> np.ndarray:
@@ -163,7 +213,12 @@ def _cue(encoded: Encoded) -> np.ndarray:
 
 
 def _part(
-    clf: Classifier, setting: Setting, works: Sequence[str], encoded: Sequence[Encoded], start: int
+    clf: Classifier,
+    setting: Setting,
+    works: Sequence[str],
+    encoded: Sequence[Encoded],
+    needed: Sequence[tuple[Span, ...]],
+    start: int,
 ) -> Mapping[str, Sequence[Any]]:
     """All scores of some texts, of which the first is number `start`."""
     explanations = [a for choice in all_methods.choose_all(works) for a in attributions(clf, encoded, choice)]
@@ -175,6 +230,9 @@ def _part(
     if dear and setting.shaped:
         both.append(evaluate(clf, texts, (), setting.shaped, explanations=explanations, controls=(CONTROL,)))
     rows = [row for evaluation in both for row in _rows(evaluation, number)]
+    narrowed = [replace(text, rationale=spans) for text, spans in zip(texts, needed, strict=True)]
+    by_need = _rows(evaluate(clf, narrowed, (), ["truth"], explanations=explanations), number)
+    rows += [(text, method, NEEDED, control, value) for text, method, _, control, value in by_need]
     return dict(zip(("text", "method", "metric", "control", "value"), zip(*rows, strict=True), strict=True))
 
 

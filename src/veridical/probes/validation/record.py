@@ -29,6 +29,7 @@ class PanelErrors:
     worlds: int  # judged
     silent: int  # in which it believed no method
     wrong: Rate  # E1: of the others, those whose believed method is not truly good
+    wrong_by_need: Rate  # the same, where only the planted words count that the model needs
     banned: Rate  # E2: truly good methods told not to be used, of all truly good ones; interval over worlds
     banned_worlds: Rate  # worlds with such a method
     behind: Rate  # truly good methods told to be behind, which may be true
@@ -58,6 +59,7 @@ class WorldRow:
     believed: str
     truth: float | None  # of the believed method
     right: bool | None  # None where nothing was believed, or nobody knows
+    right_by_need: bool | None  # by the planted words that the model needs
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,24 @@ class Slice:
     value: str
     silent: int
     wrong: Rate
+    wrong_by_need: Rate
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """What one panel says in one counted world: a line of tables/verdicts.csv, from which all rates can be counted."""
+
+    world: str
+    model: str
+    fresh: bool
+    panel: str
+    believed: str
+    right: bool | None
+    right_by_need: bool | None
+    good: int  # truly good methods
+    banned: int  # of these, told not to be used
+    behind: int  # of these, told to be behind
+    texts: int  # looked at
 
 
 @dataclass(frozen=True)

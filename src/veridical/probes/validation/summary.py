@@ -2,6 +2,7 @@
 
 summary.json                                     what is known so far
 tables/panels.csv, worlds.csv, methods.csv       the same as tables
+tables/verdicts.csv                              what every panel says in every world
 report.html                                      the same as a page
 """
 
@@ -18,7 +19,15 @@ from veridical.probes.validation.making import Facts
 from veridical.probes.validation.page import validation_page
 from veridical.probes.validation.panels import Panel, panels
 from veridical.probes.validation.rates import exact, over_worlds
-from veridical.probes.validation.record import MethodRow, PanelErrors, Rate, Slice, ValidationSummary, WorldRow
+from veridical.probes.validation.record import (
+    MethodRow,
+    PanelErrors,
+    Rate,
+    Slice,
+    ValidationSummary,
+    VerdictRow,
+    WorldRow,
+)
 from veridical.probes.validation.world import STAMP, Setting
 
 
@@ -30,7 +39,13 @@ class Judged:
     skipped: str  # why it is not counted
     truth: dict[str, float]
     good: tuple[str, ...]
+    good_by_need: tuple[str, ...]  # by the planted words that the model needs
     verdicts: dict[str, Verdict]  # by the panel's label
+
+    def right(self, label: str, *, by_need: bool = False) -> bool | None:
+        """Whether the method that this panel believes is truly good; none where it believes nothing."""
+        believed = self.verdicts[label].believed if self.verdicts else ""
+        return believed in (self.good_by_need if by_need else self.good) if believed else None
 
 
 @dataclass(frozen=True)
@@ -47,10 +62,10 @@ class Request:
 def judged(out: Path, request: Request, facts: Facts) -> Judged:
     """A world as every panel sees it."""
     if skipped := _skipped(facts):
-        return Judged(facts, skipped, {}, (), {})
+        return Judged(facts, skipped, {}, (), (), {})
     scores = read_scores(out, request.setting, facts)
     verdicts = {panel.label: verdict(scores, panel, request.rule) for panel in _panels(request.setting)}
-    return Judged(facts, "", scores.truth, scores.good, verdicts)
+    return Judged(facts, "", scores.truth, scores.good, scores.good_by_need, verdicts)
 
 
 def _skipped(facts: Facts) -> str:
@@ -85,6 +100,7 @@ def panel_errors(panel: Panel, worlds: Sequence[Judged]) -> PanelErrors:
         worlds=len(worlds),
         silent=sum(not said.believed for _, said in pairs),
         wrong=_wrong(worlds, panel.label),
+        wrong_by_need=_wrong(worlds, panel.label, by_need=True),
         banned=over_worlds(banned, good),
         banned_worlds=exact(sum(count > 0 for count in banned), len(worlds)),
         behind=over_worlds(behind, good),
@@ -93,10 +109,9 @@ def panel_errors(panel: Panel, worlds: Sequence[Judged]) -> PanelErrors:
     )
 
 
-def _wrong(worlds: Sequence[Judged], label: str) -> Rate:
-    believed = [(world, world.verdicts[label].believed) for world in worlds]
-    held = [name in world.good for world, name in believed if name]
-    return exact(held.count(False), len(held))
+def _wrong(worlds: Sequence[Judged], label: str, *, by_need: bool = False) -> Rate:
+    right = [world.right(label, by_need=by_need) for world in worlds]
+    return exact(right.count(False), len(right) - right.count(None))
 
 
 def least(errors: Sequence[PanelErrors]) -> str:
@@ -130,8 +145,29 @@ def _world_row(world: Judged, label: str, fresh: bool) -> WorldRow:
         good=world.good,
         believed=believed,
         truth=world.truth.get(believed),
-        right=believed in world.good if believed else None,
+        right=world.right(label),
+        right_by_need=world.right(label, by_need=True),
     )
+
+
+def _verdict_rows(worlds: Sequence[Judged], fresh: Sequence[int]) -> list[VerdictRow]:
+    return [
+        VerdictRow(
+            world=world.facts.world.key,
+            model=world.facts.world.model,
+            fresh=world.facts.world.seed in fresh,
+            panel=label,
+            believed=said.believed,
+            right=world.right(label),
+            right_by_need=world.right(label, by_need=True),
+            good=len(world.good),
+            banned=said.on("chance", world.good),
+            behind=said.on("behind", world.good),
+            texts=said.texts,
+        )
+        for world in worlds
+        for label, said in world.verdicts.items()
+    ]
 
 
 def _method_rows(worlds: Sequence[Judged], label: str) -> list[MethodRow]:
@@ -160,7 +196,8 @@ def _slices(worlds: Sequence[Judged], label: str) -> list[Slice]:
         for value in sorted(values, key=str):
             held = [world for world in worlds if getattr(world.facts.world, what) == value]
             silent = sum(not world.verdicts[label].believed for world in held)
-            slices.append(Slice(what, f"{value}", silent, _wrong(held, label)))
+            both = (_wrong(held, label), _wrong(held, label, by_need=True))
+            slices.append(Slice(what, f"{value}", silent, *both))
     return slices
 
 
@@ -204,30 +241,40 @@ def answer(panel: str, first: Sequence[PanelErrors], fresh: Sequence[PanelErrors
     row = told or next(row for row in first if row.label == panel)
     if not row.wrong.of:
         return "No world is judged yet in which a method was believed."
-    wrong, banned = row.wrong, row.banned
+    wrong, need, banned = row.wrong, row.wrong_by_need, row.banned
     which = (
         f"{'world' if wrong.of == 1 else 'worlds'} with a known truth{'' if told else ', which also chose the panel,'}"
     )
     silent = f"; in {row.silent} nothing was believed" if row.silent else ""
-    rate = f" (95% interval {_percent(wrong.low)} to {_percent(wrong.high)})" if wrong.of else ""
     if banned.low is None:
         interval = f"at most {_percent(row.banned_worlds.high)} of worlds have one"
     else:
         interval = f"95% interval {_percent(banned.low)} to {_percent(banned.high)}"
     return (
-        f"In {wrong.of} {which} the verdict was wrong in {wrong.count}{rate}{silent}. "
+        f"In {wrong.of} {which} the verdict was wrong in {_with_interval(wrong)}{silent}; where only the planted words "
+        f"count that the model needs, in {_with_interval(need)}. "
         f"Truly good methods told not to be used: {banned.count} of {banned.of} ({interval}). Judged by {panel}."
     )
+
+
+def _with_interval(rate: Rate) -> str:
+    return f"{rate.count} (95% interval {_percent(rate.low)} to {_percent(rate.high)})"
 
 
 def _percent(share: float | None) -> str:
     return "–" if share is None else f"{100 * share:.1f}%"
 
 
-def write(out: Path, summary: ValidationSummary) -> None:
+def write(out: Path, summary: ValidationSummary, worlds: Sequence[Judged]) -> None:
     """All files of it."""
     stored.write(out / "summary.json", summary)
-    rows = [{"worlds are": kind, **store.plain(row)} for kind in ("first", "fresh") for row in getattr(summary, kind)]
-    for name, table in (("panels", rows), ("worlds", summary.worlds), ("methods", summary.methods)):
+    panels = [{"worlds are": kind, **store.plain(row)} for kind in ("first", "fresh") for row in getattr(summary, kind)]
+    rows = {
+        "panels": panels,
+        "worlds": summary.worlds,
+        "methods": summary.methods,
+        "verdicts": _verdict_rows(worlds, summary.fresh_seeds),
+    }
+    for name, table in rows.items():
         store.write_text(out / "tables" / f"{name}.csv", tables.to_csv(table))
     store.write_text(out / "report.html", validation_page(summary, store.read_json(out / STAMP)))

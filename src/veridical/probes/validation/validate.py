@@ -63,23 +63,25 @@ def validate(options: ValidateOptions) -> Validation:
 
         def tick(key: str) -> None:
             report.advance(key)
-            write(out, _sum_up(out, request, asked, known))
+            _sum_up(out, request, asked, known)
 
         try:
             grid.run(jobs, out, **how, tick=tick)
         finally:  # whatever stopped it: what is done is told
             summary = _sum_up(out, request, asked, known)
-            write(out, summary)
     return Validation(out, summary)
 
 
 def _sum_up(out: Path, request: Request, asked: Sequence[World], known: dict[str, Judged]) -> ValidationSummary:
-    """Judge the worlds that are done and not yet known, and sum up."""
+    """Judge the worlds that are done and not yet known, sum up, and write it down."""
     for world in asked:
         facts = read_facts(out, world) if world.key not in known else None
         if facts is not None:
             known[world.key] = judged(out, request, facts)
-    return sum_up(request, [known[world.key] for world in asked if world.key in known])
+    worlds = [known[world.key] for world in asked if world.key in known]
+    summary = sum_up(request, worlds)
+    write(out, summary, worlds)
+    return summary
 
 
 def setting_of(options: ValidateOptions) -> Setting:
