@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,6 @@ import numpy as np
 from benchmarks.results import markdown, show, write_json, write_text
 from benchmarks.simulated import (
     CLAIMS,
-    ORDERS,
     Audit,
     Truth,
     World,
@@ -36,9 +35,8 @@ from benchmarks.simulated import (
     worlds,
 )
 from veridical.audits.sequential import Rule
-from veridical.audits.wins import p_mean_above
+from veridical.audits.wins import p_means_above
 from veridical.core.seed import generator
-from veridical.core.statistics import signed_rank_sides
 
 FIXED = Rule.fixed(200)
 RULES = {"24 48 96": Rule(), "24 48 96 192": Rule.thorough(), "200": FIXED}
@@ -134,51 +132,14 @@ def saving(world: World, rule: Rule, count: int) -> Saving:
     )
 
 
-# -- the variant by E-values --------------------------------------------------------------------------------
-
-
-def anytime(rule: Rule, world: World) -> tuple[set[str], int]:
-    """Dropping by E-values, which hold at any moment and want no symmetry: who is left, and how many explanations."""
-    wins, _ = world.wins()
-    alive, explained = list(range(len(wins))), 0
-    before = 0
-    for texts in rule.looks:
-        explained += (texts - before) * (len(alive) + ORDERS)
-        before = texts
-        p = {(b, a): p_mean_above(wins[b, a, :texts], 0.0) for b, a in permutations(alive, 2)}
-        while len(alive) > 1:
-            smallest, a = min((p[b, a], a) for b, a in permutations(alive, 2))
-            if smallest > rule.alpha / ((len(wins) - 1) * len(alive)):
-                break
-            alive.remove(a)
-        if len(alive) == 1:
-            break
-    return {world.methods[row] for row in alive}, explained
-
-
-def compare_anytime(world: World, rule: Rule, count: int) -> dict[str, float]:
-    """False drops among equals, and beside the signed-rank rule the best kept and the explanations."""
-    plain = replace(world, costly=())
-    samples = list(worlds(plain, count, rule.looks[-1]))
-    bets = [anytime(rule, sample) for sample in samples]
-    ranks = [audit(rule, sample) for sample in samples]
-    among_equals = [anytime(rule, sample)[0] for sample in worlds(plain, count, rule.looks[-1], equals)]
-    best = truth_of(plain).best
-    return {
-        "false drop": float(np.mean([len(left) < len(plain.methods) for left in among_equals])),
-        "best kept": float(np.mean([best in left for left, _ in bets])),
-        "explanations over those of signed ranks": sum(n for _, n in bets) / sum(each.explanations for each in ranks),
-    }
-
-
-# -- what symmetry matters ----------------------------------------------------------------------------------
+# -- skew ---------------------------------------------------------------------------------------------------
 
 
 def pair_errors(world: World, rule: Rule, count: int) -> list[float]:
     """Of two methods alone: how often each is called behind though net wins are 0 in the mean, for every real pair.
 
-    Texts of a pair are weighed so that its mean is 0, which keeps its skew: signed ranks want symmetry, and have none.
-    Pairs of which one hardly ever wins are left out.
+    Texts of a pair are weighed so that its mean is 0, which keeps its skew. Pairs of which one hardly ever wins are
+    left out.
     """
     wins, draw, rates = world.wins()[0], generator("pairs"), []
     for b, a in combinations(range(len(world.methods)), 2):
@@ -214,10 +175,9 @@ def _balanced(values: np.ndarray) -> np.ndarray:
 def _behind(rows: np.ndarray, rule: Rule) -> tuple[float, float]:
     """How often rows of net wins say that the second of two is behind, and the first."""
     claims = np.zeros((2, len(rows)), dtype=bool)
-    for texts, share in zip(rule.looks, rule.shares, strict=True):
-        seen = rows[:, :texts]
-        for side, (p, way) in enumerate(zip(signed_rank_sides(seen), (1, -1), strict=True)):
-            claims[side] |= (p <= rule.alpha * share / 2) & (way * seen.mean(1) > 0)
+    for texts in rule.looks:
+        for side, seen in enumerate((rows[:, :texts], -rows[:, :texts])):
+            claims[side] |= (p_means_above(seen) <= rule.alpha / 2) & (seen.mean(1) > 0)
     first, second = claims.mean(1).tolist()
     return first, second
 
@@ -288,12 +248,10 @@ def main() -> None:
     ]
     head = ["in audits where", "false claim", "looks", "share of the audits"]
     show("what is claimed wrongly", head, errors)
-    bets = compare_anytime(world, Rule(), given.audits)
-    print("dropping by E-values:", bets)
     pairs = asymmetry(world, Rule(), given.traps)
     print("two methods whose net wins are 0 in the mean, at 0.025:", pairs)
     record = {"savings": [[*each[:3], vars(each[3])] for each in savings], "errors": errors}
-    write_json(given.out / "sequential.json", {**record, "anytime": bets, "asymmetry": pairs})
+    write_json(given.out / "sequential.json", {**record, "asymmetry": pairs})
     print(write_text(given.out / "sequential.md", markdown(SAVING_HEAD, rows) + "\n\n" + markdown(head, errors) + "\n"))
 
 

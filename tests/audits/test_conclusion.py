@@ -89,7 +89,7 @@ def test_a_fair_bet_pays_one_in_the_mean(margin):
 @given(st.integers(0, 10**6), st.permutations(range(6)))
 def test_each_method_is_on_one_list_and_their_order_does_not_matter(seed, order):
     strengths = {"a": 1.2, "b": 1.2, "c": 0.5, "d": 0.0, "e": -0.5, "f": 1.0}
-    rule = Rule(looks=(16, 32), shares=(0.5, 0.5), costly_texts=24, futile_from=16)
+    rule = Rule(looks=(16, 32), costly_texts=24, futile_from=16)
     plain = concluded(rule, strengths, ("f",), seed)
     on = [name for which in LISTS for name in getattr(plain, which)]
     assert sorted(on) == sorted(strengths)

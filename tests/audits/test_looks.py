@@ -18,7 +18,7 @@ from veridical.core.records import Cell, Example, Score
 from veridical.core.seed import generator
 
 METRICS = [a_metric("up"), a_metric("also up")]
-RULE = Rule(looks=(24, 48), shares=(0.5, 0.5))
+RULE = Rule(looks=(24, 48))
 
 
 def cells_of(strengths, texts=48, name="looks"):
@@ -61,7 +61,7 @@ def test_what_a_budget_does_not_reach_is_said():
 
 def test_an_end_that_leaves_a_costly_method_open_is_explained():
     cells = cells_of({"good": 3.0, "poor": -3.0, "dear": 3.0}, texts=96)
-    rule = Rule(looks=(24, 48, 96), shares=(0.25, 0.25, 0.5))
+    rule = Rule(looks=(24, 48, 96))
     costs = {"good": 1.0, "poor": 1.0, "dear": 100.0}
     said = []
     course = a_course("home", cells, METRICS, rule=rule, costs=costs, say=said.append)

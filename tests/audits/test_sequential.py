@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 from veridical.audits.sequential import Rule, State, begin, due, leading, look
-from veridical.audits.wins import chance_wins, net_wins, p_mean_above
+from veridical.audits.wins import BETS, chance_wins, net_wins, p_mean_above
 from veridical.core.errors import InputError
 from veridical.core.seed import generator
 
 METRICS = ("higher", "higher", "higher")
-SMALL = Rule(looks=(12, 24), shares=(0.5, 0.5), costly_texts=18, futile_from=24)
+SMALL = Rule(looks=(12, 24), costly_texts=18, futile_from=24)
 
 
 def tables(strengths: dict[str, float], texts: int = 96, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -43,9 +42,6 @@ def run(rule: Rule, state: State, wins: np.ndarray, chance: np.ndarray) -> State
         ({"looks": (24, 24, 48)}, "rising numbers"),
         ({"looks": ()}, "rising numbers"),
         ({"looks": (0, 2, 3)}, "rising numbers"),
-        ({"shares": (0.5, 0.5)}, "do not fit 3 looks"),
-        ({"shares": (0.5, 0.5, 0.5)}, "together 1"),
-        ({"shares": (1.5, -1.0, 0.5)}, "above 0"),
         ({"alpha": 0.0}, "alpha is 0.0"),
         ({"margin": 1.0}, "margin is 1.0"),
     ],
@@ -55,51 +51,40 @@ def test_a_rule_that_cannot_be_followed_is_refused(given, words):
         Rule(**given)
 
 
-@pytest.mark.parametrize("rule", [Rule(), Rule.thorough(), Rule.fixed(200), SMALL, Rule().within(60)])
-def test_every_question_spends_alpha_once(rule):
-    for costly in (False, True):
-        spent = [rule.share(number, costly=costly) for number in range(len(rule.looks))]
-        assert sum(spent) == pytest.approx(1)
-        texts = [rule.texts(number, costly=costly) for number in range(len(rule.looks))]
-        new = [after > before for before, after in zip([0, *texts], texts, strict=False)]
-        assert [share > 0 for share in spent] == new
-
-
 def test_costly_methods_enter_at_the_second_look_and_stop_at_their_cap():
     assert [Rule().texts(number, costly=True) for number in range(3)] == [0, 48, 48]
-    assert [Rule().share(number, costly=True) for number in range(3)] == [0, 1, 0]
     assert [SMALL.texts(number, costly=True) for number in range(2)] == [0, 18]
-    uneven = Rule(looks=(16, 32, 64, 128), shares=(0.1, 0.2, 0.3, 0.4))
+    uneven = Rule(looks=(16, 32, 64, 128))
     assert [uneven.texts(number, costly=True) for number in range(4)] == [0, 32, 48, 48]
-    assert [uneven.share(number, costly=True) for number in range(4)] == pytest.approx([0, 0.3, 0.7, 0])
     assert Rule.fixed(200).texts(0, costly=True) == 200
 
 
 def test_a_rule_keeps_to_the_texts_that_there_are():
     assert Rule().within(500) == Rule()
-    assert (Rule().within(60).looks, Rule().within(60).shares) == ((24, 48, 60), (0.25, 0.25, 0.5))
-    assert (Rule().within(30).looks, Rule().within(30).shares) == ((24, 30), (0.5, 0.5))
-    assert (Rule.thorough().within(24).looks, Rule.thorough().within(24).shares) == ((24,), (1.0,))
+    assert Rule().within(60).looks == (24, 48, 60)
+    assert Rule().within(30).looks == (24, 30)
+    assert Rule.thorough().within(24).looks == (24,)
 
 
 # -- one look -----------------------------------------------------------------------------------------------
 
 
 def test_what_is_due_before_each_look():
+    rule = Rule(futile_from=96)
     state = begin(("a", "b", "c", "d"), {"c"})
-    assert due(Rule(), state) == {"a": 24, "b": 24, "d": 24}
+    assert due(rule, state) == {"a": 24, "b": 24, "d": 24}
     wins, chance = tables({"a": 3.2, "b": 0.0, "c": 3.2, "d": 3.1})
-    state = look(Rule(), state, wins, chance)
+    state = look(rule, state, wins, chance)
     assert state.alive == ("a", "c", "d")
-    assert due(Rule(), state) == {"a": 48, "c": 48, "d": 48}
-    state = look(Rule(), state, wins, chance)
+    assert due(rule, state) == {"a": 48, "c": 48, "d": 48}
+    state = look(rule, state, wins, chance)
     assert state.ended == ""
-    assert due(Rule(), state) == {"a": 96, "c": 48, "d": 96}
-    state = look(Rule(), state, wins, chance)
+    assert due(rule, state) == {"a": 96, "c": 48, "d": 96}
+    state = look(rule, state, wins, chance)
     assert state.ended
-    assert due(Rule(), state) == {}
+    assert due(rule, state) == {}
     with pytest.raises(ValueError, match="has ended"):
-        look(Rule(), state, wins, chance)
+        look(rule, state, wins, chance)
 
 
 def test_drops_and_levels_by_hand():
@@ -109,14 +94,15 @@ def test_drops_and_levels_by_hand():
     names = state.methods
 
     def p(b: str, a: str) -> float:
-        """Of all signs, one rank after the other; net wins are thirds, so most are tied."""
-        row = wins[names.index(b), names.index(a)]
-        row = np.rint(3 * row[row != 0])
-        ranks = stats.rankdata(np.abs(row))
-        chances = np.ones(1)
-        for rank in np.rint(2 * ranks).astype(int):
-            chances = np.convolve(chances, [0.5, *[0] * (rank - 1), 0.5])
-        return chances[round(2 * ranks[row > 0].sum()) :].sum()
+        """Nine stakes of a ninth, each bet on every text with another share of it; the most that they ever came to."""
+        stakes, most = [1 / 9] * 9, 1.0
+        for won in wins[names.index(b), names.index(a)]:
+            stakes = [
+                stake * (1 + share * won)
+                for stake, share in zip(stakes, (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 0.95), strict=True)
+            ]
+            most = max(most, sum(stakes))
+        return 1 / most
 
     alive = list(names)
     for drop in state.looks[0].dropped:
@@ -132,37 +118,24 @@ def test_drops_and_levels_by_hand():
     assert all(value > 0.05 / (3 * len(alive)) for value in left)
 
 
-def test_p_of_untied_net_wins_is_scipys():
-    draw = generator("untied")
-    row = draw.uniform(-0.5, 1.0, 40)
-    wins = np.zeros((2, 2, 40))
-    wins[0, 1], wins[1, 0] = row, -row
-    state = look(Rule.fixed(40), begin(("a", "b")), wins, np.stack([row, -row]))
-    (drop,) = state.looks[0].dropped
-    expected = stats.wilcoxon(row, alternative="greater", method="exact").pvalue
-    assert (drop.by, drop.method) == ("a", "b")
-    assert drop.p == pytest.approx(expected, rel=1e-9)
-    assert drop.level == pytest.approx(0.05 / 2)
-
-
-def test_a_pair_is_tested_on_one_side_at_its_looks_share_of_the_level():
-    """The exact p of six wins in six is 1/64, 0.015625: just below a level, and just above."""
-    wins, chance = np.zeros((2, 2, 12)), np.ones((2, 12))
-    wins[0, 1, :6], wins[1, 0, :6] = 1.0, -1.0
-    for share, dropped in ((0.63, 1), (0.62, 0)):  # times 0.05 over two methods: 0.01575 and 0.0155
-        rule = Rule(looks=(6, 12), shares=(share, 1 - share), futile_from=12)
-        assert len(look(rule, begin(("a", "b")), wins, chance).looks[0].dropped) == dropped
+def test_a_pair_is_tested_on_one_side_at_its_level():
+    """Six wins in six are worth the mean of (1 + share)^6 over the shares, 14.93; seven 26.98."""
+    for texts, dropped in ((6, 0), (7, 0), (8, 1)):  # 2 / 0.05 is 40; eight wins are 49.4
+        wins, chance = np.zeros((2, 2, texts)), np.ones((2, texts))
+        wins[0, 1], wins[1, 0] = 1.0, -1.0
+        state = look(Rule.fixed(texts), begin(("a", "b")), wins, chance)
+        assert [drop.method for drop in state.looks[0].dropped] == ["b"] * dropped
 
 
 def test_methods_that_a_budget_kept_out_count_in_the_levels():
-    """One of eight is lost, the second smallest: 3 of 256 signs are as good, 0.0117. The level is 0.05 / (2 x 2) if two
-    methods are left, and 0.05 / (2 x 3) if a third might have entered."""
-    row = np.array([1.0, -2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]) / 8
-    wins, chance = np.zeros((3, 3, 8)), np.ones((3, 8))
-    wins[0, 1], wins[1, 0] = row, -row
-    gone = replace(begin(("a", "b", "late")), alive=("a", "b"))
-    for kept_out, left in (((), ("a",)), (("late",), ("a", "b"))):
-        assert look(Rule.fixed(8), replace(gone, kept_out=kept_out), wins, chance).alive == left
+    """Ten wins are worth 168.6: enough where two of three methods are left, 2 x 2 / 0.05 = 80, or one more might have
+    entered, 120; not where five might have: 7 x 7 / 0.05."""
+    for kept_out, left in ((0, 1), (1, 1), (5, 2)):
+        names = ("a", "b", *(f"late{number}" for number in range(kept_out)))
+        wins, chance = np.zeros((len(names), len(names), 10)), np.ones((len(names), 10))
+        wins[0, 1], wins[1, 0] = 1.0, -1.0
+        state = replace(begin(names), alive=("a", "b"), kept_out=names[2:])
+        assert len(look(Rule.fixed(10), state, wins, chance).alive) == left
 
 
 def test_better_than_chance_is_holm_over_all_methods():
@@ -187,7 +160,7 @@ def test_better_than_chance_counts_those_shown_at_earlier_looks():
 
 
 def test_a_few_large_losses_do_not_make_a_method_better():
-    """Signed ranks point up and the mean down: no claim."""
+    """It wins far more often, and loses in the mean: no claim."""
     row = np.array([0.1] * 38 + [-1.0] * 8)
     wins = np.zeros((2, 2, 46))
     wins[0, 1], wins[1, 0] = row, -row
@@ -282,22 +255,25 @@ def test_an_audit_of_equals_is_futile_but_not_before_48_texts():
     assert state.alive == ("a", "b")
 
 
-def test_futility_is_the_formula_of_what_the_last_look_would_need():
-    def ended(mean: float, kept_out: tuple[str, ...] = ()) -> str:
-        row, names = np.tile([mean + 0.5, mean - 0.5], 48), ("a", "b", *kept_out)
+def test_futility_is_what_the_last_look_would_need_if_the_texts_are_typical():
+    """Of 48 texts as many are won as the look at 96 would need, or one fewer."""
+
+    def ended(wins_of_48: int, kept_out: tuple[str, ...] = ()) -> str:
+        row, names = np.array([1.0] * wins_of_48 + [-1.0] * (48 - wins_of_48)), ("a", "b", *kept_out)
+        row = np.tile(generator("mixed").permutation(row), 2)
         wins = np.zeros((len(names), len(names), 96))
         wins[0, 1], wins[1, 0] = row, -row
         state = replace(begin(names), alive=("a", "b"), kept_out=kept_out)
-        return look(rule, state, wins, np.ones((len(names), 96))).ended
+        return look(Rule(looks=(48, 96)), state, wins, np.ones((len(names), 96))).ended
 
-    rule = Rule(looks=(48, 96), shares=(0.01, 0.99))
-    sd = np.tile([0.5, -0.5], 24).std(ddof=1)
-    edge = stats.norm.isf(0.05 * 0.99 / 2) * sd / 96**0.5  # the mean at which 96 texts are just enough
-    assert ended(0.99 * edge) == "futile"
-    assert ended(1.01 * edge) == ""
-    edge = stats.norm.isf(0.05 * 0.99 / (2 * 3)) * sd / 96**0.5  # of three that might be there
-    assert ended(0.99 * edge, ("late",)) == "futile"
-    assert ended(1.01 * edge, ("late",)) == ""
+    def stake(wins_of_48: int) -> float:
+        return sum(((1 + bet) ** wins_of_48 * (1 - bet) ** (48 - wins_of_48)) ** 2 for bet in BETS) / 9
+
+    for methods, late in ((2, ()), (3, ("late",))):
+        level = 0.05 / ((methods - 1) * (2 + len(late)))
+        enough = next(won for won in range(24, 49) if stake(won) * level >= 1)
+        assert ended(enough, late) == ""
+        assert ended(enough - 1, late) == "futile"
 
 
 def test_a_fixed_design_is_one_look_at_everything():

@@ -12,7 +12,6 @@ interrupted run had done before: the same audit stops at the same look.
 
 from __future__ import annotations
 
-import math
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +24,8 @@ import torch
 from veridical.attribution import Method
 from veridical.attribution import methods as all_methods
 from veridical.audits.options import LOOKS, QUICK_PASSES, THOROUGH, AuditOptions, Control
-from veridical.audits.sequential import Rule, shares
+from veridical.audits.sequential import Rule
+from veridical.audits.wins import fewest_to_pass
 from veridical.core.errors import InputError
 from veridical.core.records import Answers, Encoded, Explained, Variant
 from veridical.core.registry import Choice
@@ -133,13 +133,12 @@ def rule_of(options: AuditOptions, texts: int) -> Rule:
     if most > design[-1]:
         design = (*design, most)
     looks = (*(n for n in design if n < min(most, texts)), min(most, texts))
-    return Rule(looks=looks, shares=shares(len(looks)), alpha=options.alpha, margin=options.margin)
+    return Rule(looks=looks, alpha=options.alpha, margin=options.margin)
 
 
 def fewest_texts(rule: Rule, methods: int) -> int:
-    """The fewest texts on which one of so many methods could be let go: 2 ** -n is the smallest one-sided p."""
-    tests = max(1, (methods - 1) * methods)
-    return math.ceil(math.log2(tests / (rule.alpha * rule.shares[-1])))
+    """The fewest texts on which one of so many methods could be let go."""
+    return fewest_to_pass(rule.alpha / max(1, (methods - 1) * methods))
 
 
 def insist_on_design(options: AuditOptions) -> None:

@@ -95,7 +95,7 @@ def _rule(work: Work, options: AuditOptions, corpus: Corpus) -> Rule:
     rule = planning.rule_of(options, len(corpus.examples))
     if any(metric.votes for metric in work.metrics.values()):
         return rule
-    return replace(rule, looks=rule.looks[-1:], shares=(1.0,))
+    return replace(rule, looks=rule.looks[-1:])
 
 
 def _budget(work: Work, options: AuditOptions, text: Encoded) -> tuple[int | None, float]:

@@ -1,23 +1,22 @@
 """Methods leave an audit once they are shown to be behind: tests at a few looks, valid together.
 
 Texts stand in one order that is fixed beforehand, and look l is at the first n_l of them. Of each of the M methods it
-is asked whether any other is better, by the one-sided signed-rank test of its net wins (`wins`), and whether it is
-better than chance:
+is asked whether any other is better, and whether it is better than chance. Both claims are about a mean of net wins
+and rest on E-values (`wins.p_mean_above`), which hold at all looks together, so that no look spends anything:
 
-- *behind* spends `alpha` over the looks, by shares f that are fixed beforehand: the pair (b, a) is tested at
-  alpha f / ((M - 1) x methods not yet dropped). When a method that nothing beats is first dropped, all before it were
-  rightly dropped, so as many as there are such methods are left, and the sum over looks, rivals and these methods is at
-  most alpha, however the tests depend on each other (Holm's argument).
-- *better than chance* is Holm over all M, at alpha / (methods not yet shown), of E-values (`wins.p_mean_above`), which
-  hold at all looks together. Signed ranks will not do here. Of two equals either might be the other, so their net wins
-  are symmetric about 0; those of a random order over the mean of three are not. Where nine in ten orders score as high
-  as can be, signed ranks call one of nine random orders better than chance in a third of the audits.
+- *behind*: the pair (b, a) is tested at alpha / ((M - 1) x methods not yet dropped). When a method that nothing beats
+  is first dropped, all before it were rightly dropped, so as many as there are such methods are left, and the sum over
+  rivals and these methods is at most alpha, however the tests depend on each other (Holm's argument).
+- *better than chance* is Holm over all M, at alpha / (methods not yet shown).
+
+Signed ranks will not do. They want net wins to be symmetric about 0 where neither of two is better. Those of a random
+order over the mean of three are not: where nine in ten orders score as high as can be, signed ranks call one of nine
+random orders better than chance in a third of the audits. Nor are those of two methods of which one wins often by
+little and loses rarely by much: such equals were called unequal in a quarter of them.
 
 The table of texts by methods is there whether or not it is looked at, so asking only for what is still open costs
-nothing. Costly methods enter at the second look, against those that are left, on at most `costly_texts` texts, and are
-not tested again on the same texts; what their pairs do not spend at other looks they spend at their last. M counts all
-methods that may ever enter. Signed ranks want net wins to be symmetric about 0 where neither of two is better. A drop
-claims that some method is better; `by` is the one whose test passed.
+nothing. Costly methods enter at the second look, against those that are left, on at most `costly_texts` texts. M counts
+all methods that may ever enter. A drop claims that some method is better; `by` is the one whose test passed.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from typing import Literal, Self
 
 import numpy as np
 
-from veridical.audits.wins import p_mean_above
+from veridical.audits.wins import could_pass, p_mean_above, p_means_above
 from veridical.core.errors import InputError
-from veridical.core.statistics import ALPHA, signed_rank_sides
+from veridical.core.statistics import ALPHA
 
 Ended = Literal["", "settled", "futile", "last"]  # nothing is open; what is open cannot be settled; no look is left
 
@@ -41,37 +40,33 @@ class Rule:
     """When an audit looks and what it may claim then; all of it fixed before the first text is scored."""
 
     looks: tuple[int, ...] = (24, 48, 96)  # texts
-    shares: tuple[float, ...] = (0.25, 0.25, 0.5)  # of alpha, spent at each look
     alpha: float = ALPHA  # of each list of claims
     margin: float = 0.2  # net wins below which two methods are as good as each other: 60:40
     costly_texts: int = 48
     futile_from: int = 48  # texts
 
     def __post_init__(self) -> None:
-        looks, shares = self.looks, self.shares
+        looks = self.looks
         if not looks or looks[0] < 1 or any(b <= a for a, b in pairwise(looks)):
             raise InputError(f"Looks at {looks} texts are not possible: give rising numbers from 1 on.")
-        if len(shares) != len(looks) or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-9:
-            raise InputError(f"Shares {shares} do not fit {len(looks)} looks: give one above 0 for each, together 1.")
         for name, value in (("alpha", self.alpha), ("margin", self.margin)):
             if not 0 < value < 1:
                 raise InputError(f"{name} is {value}: give a number between 0 and 1.")
 
     @classmethod
     def thorough(cls) -> Self:
-        return cls(looks=(24, 48, 96, 192), shares=(0.125, 0.125, 0.25, 0.5))
+        return cls(looks=(24, 48, 96, 192))
 
     @classmethod
     def fixed(cls, texts: int) -> Self:
         """One look, at which all methods have all texts."""
-        return cls(looks=(texts,), shares=(1.0,), costly_texts=texts)
+        return cls(looks=(texts,), costly_texts=texts)
 
     def within(self, texts: int) -> Self:
         """The same rule where there are only so many texts: the last look is at all of them."""
         if texts >= self.looks[-1]:
             return self
-        looks = (*(look for look in self.looks if look < texts), texts)
-        return replace(self, looks=looks, shares=shares(len(looks)))
+        return replace(self, looks=(*(look for look in self.looks if look < texts), texts))
 
     def texts(self, number: int, *, costly: bool) -> int:
         """How many texts a method that was not dropped has at a look (0 is the first)."""
@@ -79,26 +74,6 @@ class Rule:
             return self.looks[number]
         entered = number > 0 or len(self.looks) == 1
         return min(self.looks[number], self.costly_texts) if entered else 0
-
-    def share(self, number: int, *, costly: bool) -> float:
-        """What a look spends on a question, about a costly method or only about others; 0: it is not asked.
-
-        It is asked where there are texts that it was not asked on. A look at which it is not leaves its share to the
-        next at which it is, or if there is none to the last.
-        """
-        had = [self.texts(at, costly=costly) for at in range(len(self.looks))]
-        asked = [at for at, texts in enumerate(had) if texts > (had[at - 1] if at else 0)]
-        if number not in asked:
-            return 0.0
-        before = max((at for at in asked if at < number), default=-1)
-        until = len(self.looks) - 1 if number == asked[-1] else number
-        return sum(self.shares[before + 1 : until + 1])
-
-
-def shares(looks: int) -> tuple[float, ...]:
-    """What each look has of the level: the last one half, the one before half of the rest, the first two alike."""
-    halves = [0.5**k for k in range(looks - 1, 0, -1)]
-    return (halves[0], *halves) if halves else (1.0,)
 
 
 @dataclass(frozen=True)
@@ -181,7 +156,6 @@ class Pairs:
     p: np.ndarray  # that b is better than a
     mean: np.ndarray  # net wins of b over a
     texts: np.ndarray
-    share: np.ndarray  # of alpha; 0: not asked at this look
 
 
 def look(rule: Rule, state: State, wins: np.ndarray, chance: np.ndarray) -> State:
@@ -198,7 +172,7 @@ def look(rule: Rule, state: State, wins: np.ndarray, chance: np.ndarray) -> Stat
     if missing := [name for name in needed if np.isnan(chance[names.index(name)]).all()]:
         raise ValueError(f"{', '.join(missing)} not scored on any text of look {number + 1}")
     at_start = [names.index(name) for name in state.alive]
-    dropped, alive = _drop(rule, state, _pairs(rule, state, wins, at_start), at_start)
+    dropped, alive = _drop(rule, state, _pairs(wins, at_start), at_start)
     shown = _show(rule, state, chance, at_start)
     after = replace(
         state,
@@ -217,31 +191,25 @@ def within(texts: Sequence[int], wins: np.ndarray, chance: np.ndarray) -> tuple[
     return np.where(held[:, None] & held[None, :], wins, np.nan), np.where(held, chance, np.nan)
 
 
-def _pairs(rule: Rule, state: State, wins: np.ndarray, rows: Sequence[int]) -> Pairs:
+def _pairs(wins: np.ndarray, rows: Sequence[int]) -> Pairs:
     """The tests of this look between the methods at `rows`."""
-    count, number = len(state.methods), len(state.looks)
-    late = np.array([name in state.costly for name in state.methods])
-    share = np.where(late[:, None] | late, rule.share(number, costly=True), rule.share(number, costly=False))
-    p, mean = np.ones((count, count)), np.zeros((count, count))
-    there = ~np.isnan(wins)
+    count, there = len(wins), ~np.isnan(wins)
     texts = there.sum(2)
-    asked = [(b, a) for b in rows for a in rows if b < a and share[b, a] and texts[b, a]]
+    p, mean = np.ones((count, count)), np.zeros((count, count))
+    asked = [(b, a) for b in rows for a in rows if b != a and texts[b, a]]
     if asked:
         b, a = np.array(asked).T
-        p[b, a], p[a, b] = signed_rank_sides(wins[b, a])
+        p[b, a] = p_means_above(wins[b, a])
         mean[b, a] = np.where(there[b, a], wins[b, a], 0.0).sum(1) / texts[b, a]
-        mean[a, b] = -mean[b, a]
-    return Pairs(p, mean, texts, share)
+    return Pairs(p, mean, texts)
 
 
 def _drop(rule: Rule, state: State, pairs: Pairs, rows: Sequence[int]) -> tuple[tuple[Drop, ...], list[int]]:
     """One method after the other is dropped, the clearest case first, until no test passes; and who is left."""
     alive, dropped, names = list(rows), [], state.methods
-    weighed = np.where(
-        (pairs.share > 0) & (pairs.mean > 0), pairs.p / np.where(pairs.share > 0, pairs.share, 1), np.inf
-    )
+    ahead = np.where(pairs.mean > 0, pairs.p, np.inf)  # the stake may have grown once and be lost by now
     while len(alive) > 1:
-        among = weighed[np.ix_(alive, alive)]
+        among = ahead[np.ix_(alive, alive)]
         smallest = among.min()
         level = rule.alpha / ((len(names) - 1) * (len(alive) + len(state.kept_out)))
         if not smallest <= level:
@@ -249,8 +217,8 @@ def _drop(rule: Rule, state: State, pairs: Pairs, rows: Sequence[int]) -> tuple[
         # Of equal cases that of the larger mean, then the name decides: never the order in which methods are given.
         cases = [(alive[i], alive[j]) for i, j in np.argwhere(among == smallest)]
         b, a = min(cases, key=lambda pair: (-pairs.mean[pair], names[pair[1]], names[pair[0]]))
-        mean, p, share = (float(table[b, a]) for table in (pairs.mean, pairs.p, pairs.share))
-        dropped.append(Drop(names[a], names[b], int(pairs.texts[b, a]), mean, p, level * share))
+        mean, p = (float(table[b, a]) for table in (pairs.mean, pairs.p))
+        dropped.append(Drop(names[a], names[b], int(pairs.texts[b, a]), mean, p, level))
         alive.remove(a)
     return tuple(dropped), alive
 
@@ -300,42 +268,37 @@ def _ended(rule: Rule, state: State, number: int, wins: np.ndarray, chance: np.n
         return "settled"
     if number + 1 == len(rule.looks):
         return "last"
-    futile = rule.looks[number] >= rule.futile_from and not any(
-        _within_reach(values, level, rule.looks[-1]) for values, level in questions
-    )
+    futile = rule.looks[number] >= rule.futile_from and not any(could_pass(*question) for question in questions)
     return "futile" if futile else ""
 
 
 def _open(
     rule: Rule, state: State, number: int, wins: np.ndarray, chance: np.ndarray
-) -> list[tuple[np.ndarray, float]]:
-    """The net wins of every question that a later look could settle, with the level that it would have at the last.
+) -> list[tuple[np.ndarray, float, int]]:
+    """The net wins of every question that a later look could settle, its level, and the texts that it may yet have.
 
     They are the first against each rival, and each method alive against chance; after the last look, all unanswered.
     """
     names, alive = state.methods, state.alive
-    last = number + 1 == len(rule.looks)
+    last = len(rule.looks) - 1
 
-    def asked(*members: str) -> float:
-        """The share that is still to be spent on a question about these."""
+    def texts(*members: str) -> int:
+        """How many a question about these will have at the last look; 0 if no later look has more than this one."""
         costly = any(name in state.costly for name in members)
-        left = [rule.share(at, costly=costly) for at in range(number + 1, len(rule.looks))]
-        return 1.0 if last else max(left, default=0.0)
+        most = rule.texts(last, costly=costly)
+        return most if number == last or most > rule.texts(number, costly=costly) else 0
 
     first = names[leading(state, wins)[0]]
-    rivals = [(name, share) for name in alive if name != first and (share := asked(first, name))]
     level = rule.alpha / max(1, (len(names) - 1) * (len(alive) + len(state.kept_out)))
-    questions = [(wins[names.index(first), names.index(name)], share * level) for name, share in rivals]
-    unknown = [name for name in alive if name not in state.shown and asked(name)]
+    rivals = [
+        (wins[names.index(first), names.index(name)], level, count)
+        for name in alive
+        if name != first and (count := texts(first, name))
+    ]
     level = rule.alpha / max(1, len(names) - len(state.shown))
-    return questions + [(chance[names.index(name)], level) for name in unknown]
-
-
-def _within_reach(values: np.ndarray, level: float, texts: int) -> bool:
-    """Whether so many texts would pass a level if those seen are typical; with fewer than two nobody knows."""
-    from scipy.special import ndtri
-
-    values = values[~np.isnan(values)]
-    if len(values) < 2:
-        return True
-    return values.mean() != 0 and abs(ndtri(level)) * values.std(ddof=1) <= abs(values.mean()) * texts**0.5
+    unknown = [
+        (chance[names.index(name)], level, count)
+        for name in alive
+        if name not in state.shown and (count := texts(name))
+    ]
+    return rivals + unknown

@@ -104,6 +104,29 @@ def p_mean_above(values: np.ndarray, margin: float) -> float:
     ever x or more with probability at most 1 / x (Ville): whatever the distribution, and whenever one stops. NaN is no
     text.
     """
-    gains = (values[~np.isnan(values)] - margin) / (1 + abs(margin))  # at least -1
-    grown = np.exp(np.log1p(BETS[:, None] * gains).cumsum(1)).mean(0)  # [texts]
-    return float(1 / max(1.0, grown.max(initial=1.0)))
+    return float(p_means_above(values[None], margin)[0])
+
+
+def p_means_above(rows: np.ndarray, margin: float = 0.0) -> np.ndarray:
+    """The same for rows of net wins. [R, N] -> [R]"""
+    gains = np.where(np.isnan(rows), 0.0, (rows - margin) / (1 + abs(margin)))  # at least -1
+    grown = np.exp(np.log1p(BETS[:, None, None] * gains).cumsum(2)).mean(0)  # [R, N]
+    return 1 / grown.max(1, initial=1.0)
+
+
+def could_pass(values: np.ndarray, level: float, texts: int) -> bool:
+    """Whether the stake on one of the two sides would pass a level after so many texts, if those seen are typical; with
+    fewer than two nobody knows."""
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
+        return True
+    sides = np.log1p(BETS[:, None, None] * np.stack([values, -values])).mean(2)  # growth a text [bets, 2]
+    return bool((np.exp(texts * sides).mean(0) * level >= 1).any())
+
+
+def fewest_to_pass(level: float) -> int:
+    """On how many texts a stake passes a level if every one of them is won."""
+    texts = 1
+    while ((1 + BETS) ** texts).mean() * level < 1:
+        texts += 1
+    return texts

@@ -21,7 +21,6 @@ ALPHA = 0.05
 FEWEST = 5  # values an interval needs: BCa of two values returns the two
 RESAMPLES = 4_999
 EXACT_UP_TO = 50  # differences: below, the signed-rank test enumerates all signs
-SIDES_EXACT_UP_TO = 192  # of a one-sided test, whose levels are far out where the normal tail is wrong
 CHUNK = 256  # rows whose resampled means are held at once
 HELD = 2**24  # numbers that a table of bootstrap counts may have
 NOTHING = 5e-10  # sums of two differences below this are 0
@@ -190,17 +189,9 @@ def signed_rank(differences: np.ndarray) -> Paired:
     with np.errstate(invalid="ignore", divide="ignore"):
         effect = np.where(total > 0, ranks.sum(1) / total, 0.0)
         difference = np.where(n > 0, np.where(there, d, 0.0).sum(1) / n, np.nan)
-    p = np.minimum(1.0, 2 * np.minimum(*_sides(ranks, EXACT_UP_TO)))
+    p = np.minimum(1.0, 2 * np.minimum(*_sides(ranks)))
     p, effect = np.where(n > 0, p, np.nan), np.where(n > 0, effect, np.nan)
     return Paired(p, effect, difference, n, (there & (ranks == 0)).sum(1))
-
-
-def signed_rank_sides(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One-sided p of the signed-rank test per row of [rows, n]: that values lie above 0, and that they lie below.
-
-    Exact up to 192 differences, ties included; beyond, normal. 1 where no value differs from 0, or none is there.
-    """
-    return _sides(_signed_ranks(np.atleast_2d(np.asarray(differences, dtype=np.float64))), SIDES_EXACT_UP_TO)
 
 
 def _signed_ranks(d: np.ndarray) -> np.ndarray:
@@ -215,7 +206,7 @@ def _signed_ranks(d: np.ndarray) -> np.ndarray:
     return np.where(there & (d != 0), np.copysign(ranks, d), 0.0)
 
 
-def _sides(ranks: np.ndarray, exact_up_to: int) -> tuple[np.ndarray, np.ndarray]:
+def _sides(ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """One-sided p per row of signed ranks, above and below 0; 1 where no rank is left."""
     from scipy.special import ndtr
 
@@ -226,13 +217,13 @@ def _sides(ranks: np.ndarray, exact_up_to: int) -> tuple[np.ndarray, np.ndarray]
     plus = np.rint(2 * np.where(ranks > 0, ranks, 0.0).sum(1)).astype(int)
     ordered = np.sort(size, axis=1)
     first = np.diff(ordered, axis=1, prepend=0.0) > 0  # of a group of tied ranks
-    for row in np.flatnonzero((used > 0) & (used <= exact_up_to)):
+    for row in np.flatnonzero((used > 0) & (used <= EXACT_UP_TO)):
         starts = [*np.flatnonzero(first[row]).tolist(), size.shape[1]]
         above[row], below[row] = _tails(tuple(b - a for a, b in pairwise(starts)), int(plus[row]))
     return above, below
 
 
-@lru_cache(maxsize=2**16)  # net wins lie on a small lattice, so the same ties come again and again
+@lru_cache(maxsize=2**16)  # shares lie on a small lattice, so the same ties come again and again
 def _tails(ties: tuple[int, ...], at: int) -> tuple[float, float]:
     """The chance that the sum of the positive ranks, doubled, is at least `at`, and that it is at most `at`.
 
