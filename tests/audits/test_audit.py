@@ -246,3 +246,11 @@ def test_other_settings_that_time_did_not_reach_stay_out_when_the_audit_is_repea
     again = veridical.audit(clf, **asked)
     assert again.summary.stability == first.summary.stability
     assert again.summary.spending == first.summary.spending
+
+
+def test_that_a_model_only_guesses_is_said_before_anything_is_explained(clf, tmp_path, capsys):
+    asked: dict[str, Any] = {"limit": 12, "methods": ["attention"], "metrics": ["sufficiency"], "out": tmp_path}
+    made = veridical.audit(clf, HOME, progress=True, **asked)  # random weights, and three classes in turn
+    assert made.verdict.startswith("No verdict: the model is right on ")
+    said = capsys.readouterr().err
+    assert said.index("There will be no verdict: the model is right on ") < said.index("12 of 12")

@@ -22,7 +22,7 @@ import torch
 
 from veridical.audits import plan as planning
 from veridical.audits import selection, stability
-from veridical.audits.corpora import Corpus, corpora_of, corpus_facts, insist_on_split
+from veridical.audits.corpora import Corpus, corpora_of, insist_on_split
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
 from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
@@ -256,7 +256,7 @@ def _facts(
         model=ModelFacts(clf.name, clf.family, tuple(clf.labels), clf.kind),
         settings=work.settings,
         stamp=stamp,
-        corpora=tuple(corpus_facts(clf, corpus) for corpus in work.corpora),
+        corpora=planned.corpora,
         methods=tuple(selection.method_facts(spec, spent, passes.get(spec)) for spec, spent in costs.items()),
         metrics=tuple(work.metrics.values()),
         left_out=(*planned.left_out, *_unreached(planned.plans[home])),

@@ -107,3 +107,13 @@ def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
         accuracy_high=bounds[1],
         majority=majority,
     )
+
+
+def guessing(facts: CorpusFacts) -> str:
+    """That the model knows no more than which class is most frequent, where that is so: then nothing is to be said."""
+    if facts.accuracy is None or facts.majority is None or facts.accuracy > facts.majority:
+        return ""
+    return (
+        f"the model is right on {facts.accuracy:.0%} of these {facts.texts} texts, and always saying the most "
+        f"frequent class would be on {facts.majority:.0%}; what explains such a model explains nothing of the task."
+    )

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from veridical.audits import plan as planning
 from veridical.audits import selection, stability
-from veridical.audits.corpora import Corpus
+from veridical.audits.corpora import Corpus, corpus_facts, guessing
 from veridical.audits.options import AuditOptions
 from veridical.audits.oracles import oracles
 from veridical.audits.parts import Desk, Spread
 from veridical.audits.plan import Plan
-from veridical.audits.record import MetricFacts, Settings
+from veridical.audits.record import CorpusFacts, MetricFacts, Settings
 from veridical.audits.sequential import Rule
 from veridical.core import store, stored
 from veridical.core.records import Encoded
@@ -62,6 +62,7 @@ class Planned:
     """An audit's plans, by corpus, and what was said of them."""
 
     plans: Mapping[str, Plan]
+    corpora: tuple[CorpusFacts, ...]
     left_out: tuple[str, ...]
     timed: float | None  # seconds of a pass, where a time was given: only then it is stored, and the same ever after
 
@@ -87,7 +88,10 @@ def prepared(work: Work, options: AuditOptions, say: Callable[[str], None]) -> P
     for note in left_out:
         say(note)
     say(planning.forecast(list(plans.values()), seconds, len(typical.ids)))
-    return Planned(plans, tuple(left_out), seconds if options.time else None)
+    facts = tuple(corpus_facts(clf, corpus) for corpus in work.corpora)
+    if why := guessing(facts[0]):
+        say(f"There will be no verdict: {why} Methods are scored all the same; interrupt if that is not what you want.")
+    return Planned(plans, facts, tuple(left_out), seconds if options.time else None)
 
 
 def _rule(work: Work, options: AuditOptions, corpus: Corpus) -> Rule:

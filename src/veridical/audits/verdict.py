@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from veridical.audits.conclusion import Conclusion
+from veridical.audits.corpora import guessing
 from veridical.audits.looks import Course
 from veridical.audits.plan import fewest_texts
 from veridical.audits.record import CorpusFacts, Standing, Verdict
@@ -68,12 +69,7 @@ def _refusal(course: Course, facts: CorpusFacts, panel: Sequence[str]) -> str:
             f"{units} {what} cannot carry one: with {_methods(len(course.state.methods))} no difference can be "
             f"significant on fewer than {needed}."
         )
-    if facts.accuracy is not None and facts.majority is not None and facts.accuracy <= facts.majority:
-        return (
-            f"the model is right on {facts.accuracy:.0%} of these {facts.texts} texts, and always saying the most "
-            f"frequent class would be on {facts.majority:.0%}; what explains such a model explains nothing of the task."
-        )
-    return ""
+    return guessing(facts)
 
 
 def _believed(course: Course, conclusion: Conclusion) -> str:
