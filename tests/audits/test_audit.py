@@ -254,3 +254,14 @@ def test_that_a_model_only_guesses_is_said_before_anything_is_explained(clf, tmp
     assert made.verdict.startswith("No verdict: the model is right on ")
     said = capsys.readouterr().err
     assert said.index("There will be no verdict: the model is right on ") < said.index("12 of 12")
+
+
+@pytest.mark.parametrize(("places", "said"), [((1, 2, 3, 5), 0), ((1, 3, 3, 5), 1), ((4, 3, 3), 1), ((), 0)])
+def test_a_believed_method_that_other_settings_do_not_favour_is_told_of(places, said):
+    rows = [StabilityRow("home", "a", "setting", str(at), place, 5, 24) for at, place in enumerate(places)]
+    others = [StabilityRow("home", "b", "setting", "x", 9, 9, 24), StabilityRow("home", "a", "subset", "x", 9, 9, 24)]
+    notes = stability.caution([*rows, *others], ["a"])
+    assert len(notes) == said
+    assert all(
+        f"among the first two in {sum(p < 3 for p in places)} of {len(places)} settings only" in n for n in notes
+    )

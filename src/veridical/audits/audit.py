@@ -337,7 +337,11 @@ def _with_stability(
             paid = replace(paid, spent=paid.spent + cost, stability=cost)
             summary = replace(summary, spending=(paid, *summary.spending[1:]))
             rows = [*settings, *rows]
-    return replace(summary, stability=tuple(rows))
+    verdicts = [
+        replace(said, notes=(*said.notes, *stability.caution(rows, said.believe))) if said.corpus == home.name else said
+        for said in summary.verdicts
+    ]
+    return replace(summary, stability=tuple(rows), verdicts=tuple(verdicts))
 
 
 def _by_setting(work: Work, course: Course, names: Sequence[str], deadline: float | None) -> list[StabilityRow]:

@@ -86,6 +86,20 @@ def by_subset(
     return rows
 
 
+def caution(rows: Sequence[StabilityRow], believed: Sequence[str]) -> list[str]:
+    """That a believed method is not among the first two in most other settings, where that is so."""
+    notes = []
+    for method in believed:
+        asked = [row for row in rows if row.method == method and row.kind == "setting"]
+        among = sum(row.place <= 2 for row in asked)
+        if asked and 2 * among < len(asked):
+            notes.append(
+                f"Asked in other ways, {method} is among the first two in {among} of {len(asked)} settings only: "
+                "believe it for this way of erasing, and audit by others (mask, word) before you rest on it."
+            )
+    return notes
+
+
 def _rows(
     sheet: Sheet,
     names: Sequence[str],
