@@ -32,8 +32,8 @@ from veridical.probes.validation.making import Facts
 from veridical.probes.validation.page import rate, validation_page
 from veridical.probes.validation.panels import HARD, Panel, panels
 from veridical.probes.validation.rates import exact, over_worlds
-from veridical.probes.validation.record import Rate, ValidationSummary
-from veridical.probes.validation.summary import Judged, Request, least, panel_errors, sum_up, write
+from veridical.probes.validation.record import PanelErrors, Rate, ValidationSummary
+from veridical.probes.validation.summary import Judged, Request, least, panel_errors, sum_up, verdict_rows, write
 from veridical.probes.validation.validate import setting_of
 from veridical.probes.validation.world import World
 
@@ -211,13 +211,18 @@ def world(seed: int, said: dict[str, str], *, label: str = "hard, delete") -> Ju
     return Judged(facts, "", truth, ("true", "near"), ("true", "poor"), verdicts)
 
 
+def errors(worlds: list[Judged]) -> PanelErrors:
+    rows = [row for row in verdict_rows(worlds, ()) if row.panel == HARD_DELETE.label]
+    return panel_errors(HARD_DELETE, rows)
+
+
 def test_what_counts_as_an_error():
     worlds = [
         world(0, {"true": "believe", "near": "behind", "poor": "behind", "noise": "chance"}),
         world(1, {"poor": "believe", "near": "chance", "true": "chance"}),
         world(2, {"near": "chance"}),
     ]
-    row = panel_errors(HARD_DELETE, worlds)
+    row = errors(worlds)
     assert (row.worlds, row.silent, row.texts) == (3, 1, 48)
     assert (row.wrong.count, row.wrong.of) == (1, 2)
     assert (row.wrong_by_need.count, row.wrong_by_need.of) == (0, 2)
@@ -229,17 +234,15 @@ def test_what_counts_as_an_error():
 
 def test_the_panel_that_errs_least_is_taken_and_silence_is_no_merit():
     right, wrong = {"true": "believe"}, {"poor": "believe"}
-    often = panel_errors(HARD_DELETE, [world(n, wrong if n == 0 else right) for n in range(40)])
-    seldom = replace(
-        panel_errors(HARD_DELETE, [world(n, right if n < 5 else {}) for n in range(40)]), panel="never wrong in five"
-    )
+    often = errors([world(n, wrong if n == 0 else right) for n in range(40)])
+    seldom = replace(errors([world(n, right if n < 5 else {}) for n in range(40)]), panel="never wrong in five")
     assert (often.wrong.count, seldom.wrong.count) == (1, 0)
     assert least([seldom, often]) == "hard, delete"
     banning = replace(often, panel="bans", banned=Rate(1, 80, 1 / 80, None, None))
     assert least([banning, often]) == "hard, delete"
     catching = replace(often, panel="catches", caught=Rate(9, 10, 0.9, None, None))
     assert least([often, catching]) == "catches, delete"
-    assert least([panel_errors(HARD_DELETE, [world(0, {})])]) == ""
+    assert least([errors([world(0, {})])]) == ""
 
 
 @pytest.fixture

@@ -100,6 +100,8 @@ class VerdictRow:
     good: int  # truly good methods
     banned: int  # of these, told not to be used
     behind: int  # of these, told to be behind
+    poor: int  # methods that are not truly good
+    caught: int  # of these, told to be behind or not to be used
     texts: int  # looked at
 
 

@@ -42,6 +42,10 @@ class Judged:
     good_by_need: tuple[str, ...]  # by the planted words that the model needs
     verdicts: dict[str, Verdict]  # by the panel's label
 
+    @property
+    def poor(self) -> tuple[str, ...]:
+        return tuple(name for name in self.truth if name not in self.good)
+
     def right(self, label: str, *, by_need: bool = False) -> bool | None:
         """Whether the method that this panel believes is truly good; none where it believes nothing."""
         believed = self.verdicts[label].believed if self.verdicts else ""
@@ -85,32 +89,56 @@ def _panels(setting: Setting) -> list[Panel]:
 # -- errors -------------------------------------------------------------------------------------------------
 
 
-def panel_errors(panel: Panel, worlds: Sequence[Judged]) -> PanelErrors:
-    """How often a panel is wrong in these worlds, all of them counted ones."""
-    pairs = [(world, world.verdicts[panel.label]) for world in worlds]
-    good = [len(world.good) for world in worlds]
-    poor = [[name for name in world.truth if name not in world.good] for world in worlds]
-    banned = [said.on("chance", world.good) for world, said in pairs]
-    behind = [said.on("behind", world.good) for world, said in pairs]
-    caught = [said.on("behind", names) + said.on("chance", names) for (_, said), names in zip(pairs, poor, strict=True)]
+def verdict_rows(worlds: Sequence[Judged], fresh: Sequence[int]) -> list[VerdictRow]:
+    """What every panel says in every counted world."""
+    return [
+        VerdictRow(
+            world=world.facts.world.key,
+            model=world.facts.world.model,
+            fresh=world.facts.world.seed in fresh,
+            panel=label,
+            believed=said.believed,
+            right=world.right(label),
+            right_by_need=world.right(label, by_need=True),
+            good=len(world.good),
+            banned=said.on("chance", world.good),
+            behind=said.on("behind", world.good),
+            poor=len(world.poor),
+            caught=said.on("behind", world.poor) + said.on("chance", world.poor),
+            texts=said.texts,
+        )
+        for world in worlds
+        for label, said in world.verdicts.items()
+    ]
+
+
+def panel_errors(panel: Panel, rows: Sequence[VerdictRow]) -> PanelErrors:
+    """How often a panel is wrong in counted worlds, from what it says in each."""
+    banned = [row.banned for row in rows]
+    good = [row.good for row in rows]
     return PanelErrors(
         panel=panel.name,
         by=panel.by,
         metrics=panel.metrics,
-        worlds=len(worlds),
-        silent=sum(not said.believed for _, said in pairs),
-        wrong=_wrong(worlds, panel.label),
-        wrong_by_need=_wrong(worlds, panel.label, by_need=True),
+        worlds=len(rows),
+        silent=sum(not row.believed for row in rows),
+        wrong=wrong([row.right for row in rows]),
+        wrong_by_need=wrong([row.right_by_need for row in rows]),
         banned=over_worlds(banned, good),
-        banned_worlds=exact(sum(count > 0 for count in banned), len(worlds)),
-        behind=over_worlds(behind, good),
-        caught=over_worlds(caught, [len(names) for names in poor]),
-        texts=sum(said.texts for _, said in pairs) / len(pairs) if pairs else None,
+        banned_worlds=exact(sum(count > 0 for count in banned), len(rows)),
+        behind=over_worlds([row.behind for row in rows], good),
+        caught=over_worlds([row.caught for row in rows], [row.poor for row in rows]),
+        texts=sum(row.texts for row in rows) / len(rows) if rows else None,
     )
 
 
-def _wrong(worlds: Sequence[Judged], label: str, *, by_need: bool = False) -> Rate:
-    right = [world.right(label, by_need=by_need) for world in worlds]
+def all_errors(panels: Sequence[Panel], rows: Sequence[VerdictRow]) -> list[PanelErrors]:
+    """Those of every panel, from the lines of tables/verdicts.csv, of one folder or of several."""
+    return [panel_errors(panel, [row for row in rows if row.panel == panel.label]) for panel in panels]
+
+
+def wrong(right: Sequence[bool | None]) -> Rate:
+    """Of the worlds in which something was believed, those in which that is not truly good."""
     return exact(right.count(False), len(right) - right.count(None))
 
 
@@ -150,26 +178,6 @@ def _world_row(world: Judged, label: str, fresh: bool) -> WorldRow:
     )
 
 
-def _verdict_rows(worlds: Sequence[Judged], fresh: Sequence[int]) -> list[VerdictRow]:
-    return [
-        VerdictRow(
-            world=world.facts.world.key,
-            model=world.facts.world.model,
-            fresh=world.facts.world.seed in fresh,
-            panel=label,
-            believed=said.believed,
-            right=world.right(label),
-            right_by_need=world.right(label, by_need=True),
-            good=len(world.good),
-            banned=said.on("chance", world.good),
-            behind=said.on("behind", world.good),
-            texts=said.texts,
-        )
-        for world in worlds
-        for label, said in world.verdicts.items()
-    ]
-
-
 def _method_rows(worlds: Sequence[Judged], label: str) -> list[MethodRow]:
     rows = []
     for method in dict.fromkeys(name for world in worlds for name in world.truth):
@@ -196,7 +204,7 @@ def _slices(worlds: Sequence[Judged], label: str) -> list[Slice]:
         for value in sorted(values, key=str):
             held = [world for world in worlds if getattr(world.facts.world, what) == value]
             silent = sum(not world.verdicts[label].believed for world in held)
-            both = (_wrong(held, label), _wrong(held, label, by_need=True))
+            both = [wrong([world.right(label, by_need=need) for world in held]) for need in (False, True)]
             slices.append(Slice(what, f"{value}", silent, *both))
     return slices
 
@@ -210,7 +218,7 @@ def sum_up(request: Request, worlds: Sequence[Judged]) -> ValidationSummary:
     counted = [world for world in worlds if not world.skipped]
     new = [world for world in counted if world.facts.world.seed in request.fresh]
     old = [world for world in counted if world.facts.world.seed not in request.fresh]
-    first, fresh = ([panel_errors(panel, some) for panel in _panels(setting)] for some in (old, new))
+    first, fresh = (all_errors(_panels(setting), verdict_rows(some, request.fresh)) for some in (old, new))
     chosen = least(first)
     reported = chosen or _panels(setting)[0].label  # the first of all is what an audit judges by unless told otherwise
     return ValidationSummary(
@@ -268,12 +276,12 @@ def _percent(share: float | None) -> str:
 def write(out: Path, summary: ValidationSummary, worlds: Sequence[Judged]) -> None:
     """All files of it."""
     stored.write(out / "summary.json", summary)
-    panels = [{"worlds are": kind, **store.plain(row)} for kind in ("first", "fresh") for row in getattr(summary, kind)]
+    errors = [{"worlds are": kind, **store.plain(row)} for kind in ("first", "fresh") for row in getattr(summary, kind)]
     rows = {
-        "panels": panels,
+        "panels": errors,
         "worlds": summary.worlds,
         "methods": summary.methods,
-        "verdicts": _verdict_rows(worlds, summary.fresh_seeds),
+        "verdicts": verdict_rows(worlds, summary.fresh_seeds),
     }
     for name, table in rows.items():
         store.write_text(out / "tables" / f"{name}.csv", tables.to_csv(table))
