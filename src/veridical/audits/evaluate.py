@@ -71,6 +71,7 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     """Explain the examples (whatever `explain` takes) with every method, score every explanation with every metric.
 
     `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
+    With `metrics=None` nothing is scored: the explanations are kept.
     """
     clf = classifier_of(clf)
     texts = examples_of(examples, "evaluate", labels=clf.labels, multilabel=clf.kind == "multi")
@@ -79,7 +80,7 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     job = _Job(
         clf=clf,
         methods=_methods(options.methods),
-        metrics=_metrics(options.metrics),
+        metrics=_metrics(options.metrics or ()),
         which=read_target(options.target, clf.labels),
         controls=tuple(options.controls),
         orders=options.orders,

@@ -35,8 +35,10 @@ ERASED = (
 class EvaluateOptions:
     """How explanations are scored."""
 
-    methods: opt.Methods = ("attention", "input_x_gradient", "integrated_gradients", "random")
-    metrics: opt.Metrics = ("sufficiency", "comprehensiveness", "decision_flip")
+    methods: Annotated[opt.Methods, Help(opt.METHODS, empty=True)] = (  # where explanations were made elsewhere
+        *("attention", "input_x_gradient", "integrated_gradients", "random"),
+    )
+    metrics: Annotated[opt.Metrics | None, Help(opt.METRICS)] = ("sufficiency", "comprehensiveness", "decision_flip")
     _: KW_ONLY
     target: opt.Target = "predicted"
     controls: Annotated[Sequence[Draw], Hidden("Random explanations scored in the place of each.")] = ()

@@ -148,6 +148,13 @@ def insist_on_design(options: AuditOptions) -> None:
     given = [name for name, value in bounds.items() if value]
     if len(given) > 1:
         raise InputError(f"An audit has one budget, but {' and '.join(given)} were given; leave all but one out.")
+    if options.quick and options.thorough:
+        raise InputError("An audit is quick or thorough, but both were given; leave one of the two out.")
+    if options.thorough and options.limit and options.limit <= LOOKS[-1]:
+        raise InputError(
+            f"A thorough audit looks at up to {THOROUGH[-1]} texts, but limit is {options.limit}, at which thorough "
+            f"changes nothing; raise it above {LOOKS[-1]}, or leave one of the two out."
+        )
     others = [name for name, value in (("thorough", options.thorough), ("limit", options.limit)) if value]
     if options.fixed and (others or given):
         other = (others + given)[0]

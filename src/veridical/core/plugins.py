@@ -42,6 +42,8 @@ def use(*modules: str) -> None:
         raise InputError(f"{modules[0]!r} names no module with parts; give a .py file, or leave it out.")
     names = [os.path.realpath(os.path.expanduser(name)) if _is_path(name) else name for name in named]
     for name in names:
+        if "," in name:
+            raise InputError(f"{name} has a comma in its path, at which a list of modules is cut; rename it.")
         _import(name)
     os.environ[WITH] = ",".join(dict.fromkeys([*_given(), *names]))
 

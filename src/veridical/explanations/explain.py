@@ -65,6 +65,8 @@ def explain(
         clf = classifier_of(clf)
         examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
         specs = [method] if isinstance(method, str) else list(method)
+        if not specs:
+            raise InputError("explain was given no method; name at least one, or leave it out.")
         chosen = [methods.choose(spec, **options) for spec in specs]
         which = read_target(target, clf.labels)
         encoded = clf.encode(examples, overlap=overlap)
