@@ -138,6 +138,11 @@ def test_a_module(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said.endswith("mend it, or leave it out.")
 
 
+def test_a_module_of_half_a_character() -> None:
+    with pytest.raises(InputError, match="The name of the module holds half a character"):
+        veridical.use("\ud83d.py")
+
+
 @pytest.mark.parametrize("given", ["", " ", ",", " , "])
 def test_a_module_of_no_name(given: str) -> None:
     assert "names no module with parts" in refusal(["--with", given, "list"])
@@ -186,6 +191,15 @@ SAID: dict[str, tuple[list[str], str, str]] = {
     "two budgets": ([*AUDITED, "--quick", "--passes", "9"], "", "has one budget"),
     "a shard of 5,000 digits": ([*AUDITED, "--shard", f"1/{'9' * 5000}"], "", "is not one of 1/n, 2/n"),
     "a shard of parts that nobody has": ([*AUDITED, "--shard", "1/9999999"], "", "is not one of 1/n, 2/n"),
+    "an objective for what is trained": (
+        ["fresh", "--support", "no-such-model", "--objective", "saloss:weight=1", "--out", "out"],
+        "",
+        "are trained already, so --objective 'saloss:weight=1' would count for nothing",
+    ),
+    "no place for a run": (["train", "--out", ""], "", "'' names no place to write to"),
+    "no place for an audit": (["audit", "x", "--data", "planted", "--out", " "], "", "names no place to write to"),
+    "no place for a page": (["explain", "x", "--text", "a", "--html", ""], "", "names no place to write to"),
+    "no name of a model": (["explain", "", "--text", "a"], "", "The name of the model is ''; name a folder"),
     "an objective of nothing": (["train", "--objective", ""], "", "so no term is named"),
     "an objective of commas": (["train", "--objective", " , "], "", "so no term is named"),
     "a seed of the data below 0": (["train", "--set", "train.data_seed=-1"], "", "data_seed is -1; it must be from 0"),

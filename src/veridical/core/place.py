@@ -34,6 +34,8 @@ class Written:
     def check(self, path: str | Path | None) -> None:
         if path is None:
             return
+        if not str(path).strip():
+            raise InputError(f"{path!r} names no place to write to; name one (. is the folder that you are in).")
         (check_file if self.kind == "a file" else check_folder)(path)
         if self.claimed:
             check_claim(path)

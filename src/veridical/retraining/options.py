@@ -11,6 +11,7 @@ from veridical.core.errors import InputError
 from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_RUN
 from veridical.core.ranges import between
+from veridical.core.readable import shown
 from veridical.core.spec import listed
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
@@ -41,6 +42,7 @@ SUPPORT = "Explain this finished run or model instead. May be repeated."
 EXTRACTOR = "topk (the highest scored words), or contiguous (the span with the highest sum)."
 
 
+UNTOLD = "cross_entropy"  # the objective, if none is named
 MOST_SEEDS = 10_000
 Counted = Annotated[int, between(1, MOST_SEEDS)]  # a list of as many is made
 
@@ -114,7 +116,7 @@ class FreshOptions:
     out: Annotated[opt.Place, Help("Folder for the runs, the rationales and the tables."), A_RUN]
     objective: Annotated[
         opt.Names, Help(OBJECTIVES, "TERMS", commas=False), Checked(__name__, "insist_on_objectives")
-    ] = "cross_entropy"
+    ] = UNTOLD
     support: Annotated[
         Any | Sequence[Any],
         Help(SUPPORT, "MODEL", commas=False),
@@ -133,6 +135,12 @@ class FreshOptions:
     progress: opt.Progress = None
 
     def __post_init__(self) -> None:
+        given = not isinstance(self.support, (list, tuple)) or bool(self.support)
+        if given and self.objective != UNTOLD:
+            raise InputError(
+                f"The models of --support are trained already, so --objective {shown(self.objective)} would count for "
+                "nothing; leave one of the two out."
+            )
         self.settings()  # a mistake in them is told before anything is loaded
 
     def settings(self) -> tuple[TrainConfig, TrainConfig]:
