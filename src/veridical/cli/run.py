@@ -58,6 +58,7 @@ def run(
     insist_on_commands(commands)
     folder = Path(out) if out else Path("runs") / Path(recipe).stem
     check_folder(folder)
+    recipes.insist_on_folder(folder)
     how = {"engine": engine, "workers": workers, "shard": shard, "address": address}
     if not dry_run:
         if not as_json:

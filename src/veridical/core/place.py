@@ -113,6 +113,16 @@ def check_swap(old: Path, new: Path) -> None:
         raise InputError(f"{old} holds {strange[0]!r}, which Veridical did not put there; move it away and run again.")
 
 
+def check_shards(folder: str | Path) -> None:
+    """Insist that a folder that a model is saved to holds no parts of another: the library would remove those."""
+    parts = sorted(path.name for path in Path(folder).glob("*-of-*") if path.suffix in (".safetensors", ".bin"))
+    if parts:
+        raise InputError(
+            f"{folder} holds {parts[0]!r}, a part of another model, which saving this one would remove; choose another "
+            "folder, or move that model away."
+        )
+
+
 def check_apart(path: str | Path | None, option: str, *sources: Any) -> None:
     """Insist that what is written is none of the files that are read."""
     if path is None or not os.path.isfile(path):

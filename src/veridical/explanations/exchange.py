@@ -26,7 +26,7 @@ import numpy as np
 
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.core.place import at_home
+from veridical.core.place import at_home, check_file
 from veridical.core.readable import insist_on_characters, parse_json, read_utf8, shown
 from veridical.core.records import Cost, Span
 from veridical.core.text import words_of
@@ -125,6 +125,7 @@ def to_row(explanation: Explanation) -> dict[str, Any]:
 def write_explanations(path: str | Path, explanations: Iterable[Explanation]) -> Path:
     """Write explanations to `path`, whole or not at all; its ending (.parquet, .jsonl) says how."""
     path = check_format(at_home(path))
+    check_file(path)
     rows = [to_row(explanation) for explanation in explanations]
     if path.suffix == ".jsonl":
         store.write_jsonl(path, rows)
