@@ -188,6 +188,7 @@ SAID: dict[str, tuple[list[str], str, str]] = {
     "quick and thorough": ([*AUDITED, "--quick", "--thorough"], "", "is quick or thorough, but both"),
     "thorough, on few texts": ([*AUDITED, "--thorough", "--limit", "50"], "", "at which thorough changes nothing"),
     "a fixed number of texts in a time": ([*AUDITED, "--fixed", "9", "--time", "1m"], "", "has no time"),
+    "a time of 5,000 digits": ([*AUDITED, "--time", "9" * 5000], "", "write a number with s, m or h"),
     "two budgets": ([*AUDITED, "--quick", "--passes", "9"], "", "has one budget"),
     "a shard of 5,000 digits": ([*AUDITED, "--shard", f"1/{'9' * 5000}"], "", "is not one of 1/n, 2/n"),
     "a shard of parts that nobody has": ([*AUDITED, "--shard", "1/9999999"], "", "is not one of 1/n, 2/n"),
