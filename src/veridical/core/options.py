@@ -25,7 +25,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, Ty
 from veridical.core.device import computing
 from veridical.core.errors import InputError, unknown
 from veridical.core.kinds import insist_on_kind
-from veridical.core.place import A_RUN, at_home, is_place, written
+from veridical.core.place import A_RUN, is_place, settled, written
 from veridical.core.ranges import Range, at_least, between, ranges
 from veridical.core.readable import shown
 from veridical.core.records import Given
@@ -153,13 +153,7 @@ class Option:
 
     def placed(self, value: Any) -> Any:
         """Of an option that names a path, or several: with `~` as the home that it stands for."""
-        if not is_place(self.annotation):
-            return value
-        if isinstance(value, Mapping):
-            return {name: self.placed(each) for name, each in value.items()}
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(self.placed, value))
-        return at_home(value) if isinstance(value, (str, Path)) else value
+        return settled(value) if is_place(self.annotation) else value
 
     def _several(self, given: Any, who: str) -> Any:
         several = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
@@ -194,7 +188,7 @@ class Option:
             return False
         if isinstance(value, str) and self.help.commas:
             return not listed(value)
-        return isinstance(value, (list, tuple)) and not any(part != "" for part in value)
+        return isinstance(value, (list, tuple)) and all(isinstance(part, str) and not part.strip() for part in value)
 
     def check_place(self, value: Any) -> None:
         """Of an option that says where to write: refuse a place that must not or cannot be written to."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -34,8 +35,6 @@ class Written:
     def check(self, path: str | Path | None) -> None:
         if path is None:
             return
-        if not str(path).strip():
-            raise InputError(f"{path!r} names no place to write to; name one (. is the folder that you are in).")
         (check_file if self.kind == "a file" else check_folder)(path)
         if self.claimed:
             check_claim(path)
@@ -70,6 +69,17 @@ def at_home(path: T) -> T:
         name = shown_path(typed)
         raise InputError(f"{name} begins with ~, and there is no such home; write ./{name} for what is called so.")
     return Path(found) if isinstance(path, Path) else found  # type: ignore[return-value]
+
+
+def settled(value: Any) -> Any:
+    """What was said for a path, for several, or for some by name: none of them empty, which would mean this folder."""
+    if isinstance(value, Mapping):
+        return {name: settled(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(settled, value))
+    if isinstance(value, str) and not value.strip():
+        raise InputError(f"{value!r} names no place; name one (. is the folder that you are in).")
+    return at_home(value) if isinstance(value, (str, Path)) else value
 
 
 # -- checks -------------------------------------------------------------------------------------------------

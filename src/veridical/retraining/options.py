@@ -11,7 +11,6 @@ from veridical.core.errors import InputError
 from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_RUN
 from veridical.core.ranges import between
-from veridical.core.readable import shown
 from veridical.core.spec import listed
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
@@ -138,8 +137,8 @@ class FreshOptions:
         given = not isinstance(self.support, (list, tuple)) or bool(self.support)
         if given and self.objective != UNTOLD:
             raise InputError(
-                f"The models of --support are trained already, so --objective {shown(self.objective)} would count for "
-                "nothing; leave one of the two out."
+                "The models of --support are trained already, so --objective would count for nothing; leave one of "
+                "the two out."
             )
         self.settings()  # a mistake in them is told before anything is loaded
 
