@@ -142,7 +142,7 @@ def test_examples_without_a_rationale_are_not_asked_for_plausibility(clf):
 
 def test_an_unknown_control_is_named():
     with pytest.raises(InputError, match="'shuffled'; allowed: permutation, gaussian"):
-        veridical.evaluate(None, ["a text"], [], [], controls=["shuffled"])  # type: ignore[list-item]
+        veridical.evaluate(None, ["a text"], [], None, controls=["shuffled"])  # type: ignore[list-item]
 
 
 def test_explanations_made_elsewhere_are_known_by_what_they_say(clf, tmp_path):
@@ -189,7 +189,7 @@ def test_pairs_whose_long_names_begin_alike_have_files_of_their_own(clf, tmp_pat
             "soft_sufficiency:mode=gaussian:variance=inf",
             "'variance' of metric 'soft_sufficiency' is inf; it must be above 0, and finite",
         ),
-        (",", "no metric"),
+        (",", "metrics is ',', so none is named"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(clf, metric, said):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.core.records import Example
 from veridical.core.text import words_of
 from veridical.data import load_data
@@ -118,7 +118,8 @@ def test_columns_by_other_names(tmp_path: Path) -> None:
 
 def test_numbers_are_indices_so_that_a_class_that_is_missing_moves_no_other(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", [{"text": "a", "label": 0}, {"text": "b", "label": 2}])
-    data = load_data(str(path))
+    with pytest.warns(Caution, match="The labels go up to 2, but no text has class 1; they are taken as indices of 3"):
+        data = load_data(str(path))
     assert data.labels == ("0", "1", "2")
     assert [ex.label for ex in data.splits["test"]] == [0, 2]
     assert load_data(f"{path}:labels=bad+fair+good").labels == ("bad", "fair", "good")

@@ -102,7 +102,6 @@ def test_every_form_of_the_same_rows_gives_the_same_examples(form):
         (pandas.Series({"text": "a boring plot", "context": "so?"}), [Example("test-0", "a boring plot", None, "so?")]),
         ([Named("a boring plot", "good")], [Example("test-0", "a boring plot", 1)]),
         (Example("x", "a boring plot"), [Example("x", "a boring plot")]),
-        ([], []),
     ],
 )
 def test_texts_and_pairs(objects, expected):

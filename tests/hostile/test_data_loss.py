@@ -19,6 +19,7 @@ from veridical.cli.app import app
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.place import check_apart
+from veridical.explanations.exchange import write_explanations
 from veridical.grid import liveness
 from veridical.model.load import load
 from veridical.retraining.roar.point import alone
@@ -350,6 +351,32 @@ def test_a_folder_of_others_beside_a_point_of_roar_stays(tmp_path: Path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p10", "p10.running-1-notes", "p10.work-notes"]
     assert (tmp_path / "p10.work-notes" / "thesis.txt").read_text() == "Do not lose."
     assert (tmp_path / "p10.running-1-notes" / "thesis.txt").read_text() == "Do not lose."
+
+
+def test_parts_of_another_model_survive(tmp_path: Path, model: str):
+    for name in ("model-00001-of-00002.safetensors", "pytorch_model-00001-of-00003.bin"):
+        place = tmp_path / name.partition("-")[0]
+        place.mkdir()
+        (place / name).write_text("Do not lose.")
+        with pytest.raises(InputError, match=f"holds '{name}', a part of another model, which saving this one would"):
+            load(model).save(place)
+        assert [path.name for path in place.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["grid.json", "logs/table-1/command.txt", "cells/mine.txt"])
+def test_what_a_run_of_a_recipe_would_write_over_survives(tmp_path: Path, name: str):
+    recipe, out = tmp_path / "small.toml", tmp_path / "out"
+    recipe.write_text(RECIPE)
+    (out / name).parent.mkdir(parents=True)
+    (out / name).write_text('{"mine": "Do not lose."}')
+    before = everything(tmp_path)
+    assert str(out) in refusal(["run", str(recipe), "--out", str(out)])
+    assert everything(tmp_path) == before
+
+
+def test_explanations_are_not_written_under_a_file(tmp_path: Path):
+    with pytest.raises(InputError, match=r"thesis.txt is a file; choose another place"):
+        write_explanations(under_file(tmp_path / "x.jsonl"), [])
 
 
 def test_a_model_is_not_saved_in_the_place_of_a_file(tmp_path: Path, model: str):

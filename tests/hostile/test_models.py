@@ -255,6 +255,33 @@ def test_an_object_whose_weights_are_not_finite() -> None:
         load(model, tokenizer)
 
 
+@pytest.mark.parametrize("value", [np.nan, 3e38], ids=["changed since", "too large"])
+@pytest.mark.parametrize("method", ["random", "gradient", "occlusion"])
+def test_answers_that_are_not_finite(value: float, method: str) -> None:
+    model, tokenizer = bert()
+    clf = load(model, tokenizer)
+    torch.nn.init.constant_(clf.model.classifier.weight, value)
+    calls: dict[str, Callable[[], Any]] = {
+        "explain": lambda: veridical.explain(clf, TEXTS, method),
+        "evaluate": lambda: veridical.evaluate(clf, TEXTS, method, "decision_flip"),
+        "attack": lambda: veridical.attack(clf, [{"text": TEXTS[0], "label": 0}]),
+    }
+    if method != "random":  # which never looks at the model
+        ids = torch.tensor([[2, 30, 31, 3]])
+        special = torch.tensor([[1, 0, 0, 1]])
+        calls["attribute"] = lambda: veridical.attribute(clf.model, ids, method=method, special_tokens_mask=special)
+    for call in calls.values():
+        with pytest.raises(InputError, match="answers with logits that are not finite"):
+            call()
+
+
+def test_an_object_that_torch_quantised() -> None:
+    model, tokenizer = bert()
+    quantised = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+    with pytest.raises(InputError, match="BertForSequenceClassification is quantised"):
+        load(quantised, tokenizer)
+
+
 def test_an_object_without_numbers() -> None:
     model, tokenizer = bert()
     with pytest.raises(InputError, match="device 'meta'"):

@@ -24,6 +24,7 @@ DEEP = "[" * 100_000
 DIGITS = "9" * 5000
 MANY = "9" * 4000  # which Python reads
 GOOD = '{"text": "good", "label": 1}\n{"text": "bad", "label": 0}\n'
+GOOD_TABLE = "text,label\ngood,1\nbad,0\n"
 
 
 def line(**cells: object) -> str:
@@ -73,6 +74,18 @@ DATA: dict[str, tuple[str, str | bytes, str]] = {
     "a list of labels with 5,000 digits": ("d.csv", f'text,label\nx,"[{DIGITS}]"\n', "is no JSON list"),
     "a label of 5,000 digits in a table": ("d.csv", f"text,label\ngood,1\nbad,{DIGITS}\n", "is no index of a class"),
     "a label of minus 5,000 digits in a table": ("d.csv", f"text,label\ngood,1\nbad,-{DIGITS}\n", "is no index"),
+    "labels 0, 1 and 8999": (
+        "d.jsonl",
+        line(text="x", label=8999),
+        "go up to 8,999, but no text has class 2, nor any of 8,996 more below 8,999; number the classes without gaps",
+    ),
+    "a class that train lacks": (
+        "d.csv",
+        "text,label,split\na,0,train\nb,2,train\nc,0,test\n",
+        "no text has class 1; .* as in labels=0\\+1\\+2",
+    ),
+    "a column of ids that is not there": ("d.csv:id=number", GOOD_TABLE, "no row has a column 'number'"),
+    "a column of rationales that is not there": ("d.csv:rationale=why", GOOD_TABLE, "no row has a column 'why'"),
     "a split that is a number": ("d.jsonl", line(text="x", label=1, split=3), "the split is 3"),
     "a split of nothing": ("d.jsonl", line(text="x", label=1, split=""), "the split is ''"),
     "cut off": ("d.jsonl", GOOD[:-5], "this is not JSON"),
@@ -109,10 +122,10 @@ DATA: dict[str, tuple[str, str | bytes, str]] = {
 @pytest.mark.parametrize("case", DATA)
 def test_data(case: str, tmp_path: Path) -> None:
     name, content, sentence = DATA[case]
-    place = tmp_path / name
+    place = tmp_path / name.partition(":")[0]
     place.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
     with pytest.raises(InputError, match=sentence) as refused:
-        load_data(str(place))
+        load_data(str(tmp_path / name))
     assert len(str(refused.value)) < 1000
     assert "\n" not in str(refused.value)
 

@@ -278,12 +278,14 @@ LABELS: dict[str, Any] = {
     "None in them": [None, "a"],
     "a space in them": [" ", "a"],
     "a set": {"a", "b"},
+    "half a character": ["\ud83d", "a"],
 }
 
 
 @pytest.mark.parametrize("case", LABELS)
 def test_names_for_a_new_head(case: str) -> None:
-    with pytest.raises(InputError, match=r"^labels is .*; it must be a list with the name of every class, each once"):
+    sentence = r"^labels is .*; it must be a list with the name of every class, each once|^A class in labels holds half"
+    with pytest.raises(InputError, match=sentence):
         load("no-such-model", labels=LABELS[case])
 
 

@@ -138,6 +138,11 @@ def test_a_module(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said.endswith("mend it, or leave it out.")
 
 
+def test_a_module_of_half_a_character() -> None:
+    with pytest.raises(InputError, match="The name of the module holds half a character"):
+        veridical.use("\ud83d.py")
+
+
 @pytest.mark.parametrize("given", ["", " ", ",", " , "])
 def test_a_module_of_no_name(given: str) -> None:
     assert "names no module with parts" in refusal(["--with", given, "list"])
@@ -145,6 +150,7 @@ def test_a_module_of_no_name(given: str) -> None:
 
 # -- values that say nothing, or two things ------------------------------------------------------------------
 
+AUDITED = ("audit", "no-such-model", "--data", "planted:size=40", "--out", "out")
 SAID: dict[str, tuple[list[str], str, str]] = {
     "seeds of a comma": (["train", "--seed", ","], "", "--seed is ',', so no seed is named"),
     "seeds of a plus": (["train", "--seed", "+"], "", "is named; name one, or leave it out"),
@@ -179,6 +185,28 @@ SAID: dict[str, tuple[list[str], str, str]] = {
         "is there twice, under two names",
     ),
     "a device of that name": (["explain", "x", "--text", "a", "--device", "none"], "", "The device is 'none'"),
+    "quick and thorough": ([*AUDITED, "--quick", "--thorough"], "", "is quick or thorough, but both"),
+    "thorough, on few texts": ([*AUDITED, "--thorough", "--limit", "50"], "", "at which thorough changes nothing"),
+    "a fixed number of texts in a time": ([*AUDITED, "--fixed", "9", "--time", "1m"], "", "has no time"),
+    "a time of 5,000 digits": ([*AUDITED, "--time", "9" * 5000], "", "write a number with s, m or h"),
+    "two budgets": ([*AUDITED, "--quick", "--passes", "9"], "", "has one budget"),
+    "a shard of 5,000 digits": ([*AUDITED, "--shard", f"1/{'9' * 5000}"], "", "is not one of 1/n, 2/n"),
+    "a shard of parts that nobody has": ([*AUDITED, "--shard", "1/9999999"], "", "is not one of 1/n, 2/n"),
+    "an objective for what is trained": (
+        ["fresh", "--support", "no-such-model", "--objective", "saloss:weight=1", "--out", "out"],
+        "",
+        "are trained already, so --objective would count for nothing",
+    ),
+    "no place for a run": (["train", "--out", ""], "", "'' names no place"),
+    "no place for an audit": (["audit", "x", "--data", "planted", "--out", " "], "", "names no place"),
+    "no place for a page": (["explain", "x", "--text", "a", "--html", ""], "", "names no place"),
+    "no name of a model": (["explain", "", "--text", "a"], "", "The name of the model is ''; name a folder"),
+    "an objective of nothing": (["train", "--objective", ""], "", "so no term is named"),
+    "an objective of commas": (["train", "--objective", " , "], "", "so no term is named"),
+    "a seed of the data below 0": (["train", "--set", "train.data_seed=-1"], "", "data_seed is -1; it must be from 0"),
+    "a billion threads": (["train", "--set", "train.threads=1e9"], "", "threads is 1e+09; it must be from 1 to 1,024"),
+    "endless training": (["train", "--set", "train.epochs=1e12"], "", "epochs is 1e+12; it must be from 1 to 1,000"),
+    "a billion seeds": (["fresh", "--seeds", "1e9", "--out", "out"], "", "--seeds is 1e+09; it must be from 1 to 10"),
     "a page and the scores": (
         ["explain", "x", "--text", "a", "--html", "a.jsonl", "--out", "./a.jsonl"],
         "",
@@ -190,6 +218,7 @@ SAID: dict[str, tuple[list[str], str, str]] = {
 @pytest.mark.parametrize("case", SAID)
 def test_what_is_said(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words, content, sentence = SAID[case]
+    words = [*words, "--data", "planted:size=40"] if words[0] in ("train", "fresh") and "--data" not in words else words
     monkeypatch.chdir(tmp_path)
     Path("c.toml").write_text(content)
     assert sentence in refusal([*words, *(["--config", "c.toml"] if content else [])])

@@ -10,9 +10,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from tiny import TEXTS, tiny
 from veridical.attribution.copies import in_copies
+from veridical.cli.app import app
 from veridical.core.device import computing
 from veridical.core.errors import ExhaustedError
 from veridical.core.options import TOKEN_BUDGET
@@ -72,6 +74,42 @@ def test_out_of_memory_halves_the_batch_whoever_says_it(clf, error):
 def test_one_text_that_does_not_fit_is_a_sentence(clf, error):
     with pytest.raises(ExhaustedError, match=r"A text of 9 tokens does not fit into the memory of cpu, .*max_length"):
         memory.run_all(clf, [4, 9], rows_within(0, error, [], []), work="some")
+
+
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
+def test_what_takes_the_whole_model_is_a_sentence(clf, error):
+    sentence = r"The optimiser's memory of .* does not fit into the memory of cpu beside its weights; take a smaller"
+    with pytest.raises(ExhaustedError, match=sentence), memory.whole_model(clf, "The optimiser's memory"):
+        raise error
+    with pytest.raises(RuntimeError, match="shapes"), memory.whole_model(clf, "The optimiser's memory"):
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+
+@pytest.mark.parametrize("part", ["step", "clip"])
+def test_so_it_is_told_by_a_training(part, tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise ERRORS["cuda"]
+
+    if part == "step":
+        monkeypatch.setattr(torch.optim.AdamW, "step", full)
+    else:
+        monkeypatch.setattr(torch.nn.utils, "get_total_norm", full)
+    words = ["train", "--data", "planted:size=20", "--model", "bilstm:hidden=4", "--set", "train.epochs=1"]
+    words += ["--set", "train.optimizer=adamw", "--out", str(tmp_path / "run")]
+    ended = CliRunner().invoke(app, words, prog_name="veridical")
+    assert ended.exit_code == 1
+    assert "does not fit into the memory of cpu beside its weights" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
+def test_whatever_else_runs_out_of_memory_says_so(error, monkeypatch):
+    def full(*_, **__):
+        raise error
+
+    monkeypatch.setattr("veridical.data.load_data", full)
+    ended = CliRunner().invoke(app, ["data", "show", "planted:size=20"], prog_name="veridical")
+    assert ended.exit_code == 1
+    assert ended.stderr.startswith("The memory was not enough; take fewer or shorter texts")
 
 
 @pytest.mark.parametrize(

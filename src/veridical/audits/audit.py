@@ -26,7 +26,7 @@ from veridical.audits.corpora import Corpus, corpora_of, insist_on_split
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
 from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
-from veridical.audits.options import AuditOptions
+from veridical.audits.options import AuditOptions, seconds_of
 from veridical.audits.parts import Desk, Spread, asking, prepare
 from veridical.audits.plan import ORDERS, Plan
 from veridical.audits.preparation import CALIBRATION, Planned, Work, prepared
@@ -78,7 +78,6 @@ def audit(options: AuditOptions) -> Audit:
     looks at what it knows: methods that are shown to be behind are asked no more, and when nothing is open it stops.
     Interrupted at any moment, the same call goes on from what the folder `out` holds.
     """
-    planning.insist_on_design(options)
     spread = _spread(options)
     home, *others = (load_data(given) for given in (options.data, *options.ood))  # before the model, which takes longer
     for data in (home, *others):
@@ -103,7 +102,7 @@ def _audit(work: Work, options: AuditOptions) -> Audit:
     began = time.monotonic()
     with Report(f"Auditing {store.slug(clf.name)}", _parts(corpora, settings), progress=options.progress) as report:
         planned = prepared(work, options, report.say)
-        deadline = began + planning.seconds_of(options.time) if options.time else None
+        deadline = began + seconds_of(options.time) if options.time else None
         courses = _follow(work, planned, deadline, report)
         evaluations = {corpus.name: _whole(work.desk(corpus), courses[corpus.name]) for corpus in corpora}
         facts = _facts(work, planned, courses, evaluations)

@@ -71,6 +71,7 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     """Explain the examples (whatever `explain` takes) with every method, score every explanation with every metric.
 
     `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
+    With `metrics=None` nothing is scored: the explanations are kept.
     """
     clf = classifier_of(clf)
     texts = examples_of(examples, "evaluate", labels=clf.labels, multilabel=clf.kind == "multi")
@@ -79,7 +80,7 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     job = _Job(
         clf=clf,
         methods=_methods(options.methods),
-        metrics=_metrics(options.metrics),
+        metrics=_metrics(options.metrics or ()),
         which=read_target(options.target, clf.labels),
         controls=tuple(options.controls),
         orders=options.orders,
@@ -91,7 +92,7 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
         budget=options.budget,
     )
     foreign = _by_method(options.explanations, texts)
-    _check(job, foreign, bool(options.metrics))
+    _check(job, foreign)
     numbers = range(math.ceil(len(texts) / options.part)) if options.parts is None else options.parts
     if job.folder is None:
         return _evaluated(job, texts, foreign, numbers, options.tick)
@@ -143,12 +144,10 @@ def _evaluated(
     return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in by_method.items()})
 
 
-def _check(job: _Job, foreign: Mapping[str, Sequence[Attribution]], measured: bool) -> None:
-    """Insist on something to evaluate and, where metrics were named, on something to evaluate by."""
+def _check(job: _Job, foreign: Mapping[str, Sequence[Attribution]]) -> None:
+    """Insist on something to evaluate, and on names that tell explanations apart."""
     if not job.methods and not foreign:
         raise InputError("There is no method to evaluate; name at least one, such as attention.")
-    if measured and not job.metrics:
-        raise InputError("There is no metric to evaluate by; name at least one, such as sufficiency.")
     if twice := [choice.label for choice in job.methods if choice.label in foreign]:
         raise InputError(f"The explanations made elsewhere are called {twice[0]!r}, as one of ours is; rename them.")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
 from veridical.core import options as opt
+from veridical.core.errors import InputError
 from veridical.core.options import Count, Help, Hidden
 from veridical.core.place import A_FOLDER
 from veridical.core.ranges import between
+from veridical.core.readable import shown
 from veridical.core.records import Attribution, Level, Operator
 from veridical.grid.options import Address, Engine, Shard
 
@@ -19,6 +22,8 @@ Draw = Literal["permutation", "gaussian"]  # those that are drawn for every meth
 PART = 16  # texts whose questions are held at once
 LOOKS = (24, 48, 96)  # texts after which an audit looks at what it knows, per corpus
 THOROUGH = (*LOOKS, 192)
+LONGEST = 3600 * 24 * 365  # seconds that a budget may have
+_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*")
 QUICK_PASSES = 6_000  # of the model, by which `quick` is bounded
 CONTROLS = (
     "Random explanations that metrics are tried on, to see how far to trust them: orders (three random orders that all "
@@ -35,8 +40,10 @@ ERASED = (
 class EvaluateOptions:
     """How explanations are scored."""
 
-    methods: opt.Methods = ("attention", "input_x_gradient", "integrated_gradients", "random")
-    metrics: opt.Metrics = ("sufficiency", "comprehensiveness", "decision_flip")
+    methods: Annotated[opt.Methods, Help(opt.METHODS, empty=True)] = (  # where explanations were made elsewhere
+        *("attention", "input_x_gradient", "integrated_gradients", "random"),
+    )
+    metrics: Annotated[opt.Metrics | None, Help(opt.METRICS)] = ("sufficiency", "comprehensiveness", "decision_flip")
     _: KW_ONLY
     target: opt.Target = "predicted"
     controls: Annotated[Sequence[Draw], Hidden("Random explanations scored in the place of each.")] = ()
@@ -90,3 +97,36 @@ class AuditOptions:
     device: opt.Device = None
     budget: opt.Budget = None
     progress: opt.Progress = None
+
+    def __post_init__(self) -> None:
+        _insist_on_design(self)
+
+
+def _insist_on_design(options: AuditOptions) -> None:
+    """Refuse designs that exclude each other, before anything is loaded."""
+    bounds = {"quick": options.quick, "time": options.time, "passes": options.passes}
+    given = [name for name, value in bounds.items() if value]
+    if len(given) > 1:
+        raise InputError(f"An audit has one budget, but {' and '.join(given)} were given; leave all but one out.")
+    if options.quick and options.thorough:
+        raise InputError("An audit is quick or thorough, but both were given; leave one of the two out.")
+    if options.thorough and options.limit and options.limit <= LOOKS[-1]:
+        raise InputError(
+            f"A thorough audit looks at up to {THOROUGH[-1]} texts, but limit is {options.limit}, at which thorough "
+            f"changes nothing; raise it above {LOOKS[-1]}, or leave one of the two out."
+        )
+    others = [name for name, value in (("thorough", options.thorough), ("limit", options.limit)) if value]
+    if options.fixed and (others or given):
+        other = (others + given)[0]
+        raise InputError(f"A fixed design of {options.fixed} texts has no {other}; leave one of the two out.")
+    if options.time is not None:
+        seconds_of(options.time)
+
+
+def seconds_of(text: str) -> float:
+    """`90s`, `10m`, `2h`, or a number of seconds."""
+    match = _TIME.fullmatch(text)
+    seconds = float(match[1]) * {"s": 1, "": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
+    if not 0 < seconds <= LONGEST:
+        raise InputError(f"time is {shown(text)}; write a number with s, m or h: 90s, 10m, 2h.")
+    return seconds

@@ -97,7 +97,7 @@ class Desk:
             self.clf,
             self.corpus.examples,
             methods,
-            metrics,
+            metrics or None,  # of a corpus to which none applies
             target=self.settings.target,
             controls=drawn or ("permutation",),
             orders="orders" in controls and not drawn,

@@ -12,7 +12,6 @@ interrupted run had done before: the same audit stops at the same look.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,8 +42,6 @@ PIECES = (8, 16)  # tokens of the text's pieces that costs are counted on
 FEWEST = 2  # methods that an audit compares
 SPARED = 0.8  # of the time given: what planning, reading and writing leave
 CALIBRATION = 3  # passes that are timed
-
-_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|m|h|)\s*")
 
 
 @dataclass(frozen=True)
@@ -139,29 +136,6 @@ def rule_of(options: AuditOptions, texts: int) -> Rule:
 def fewest_texts(rule: Rule, methods: int) -> int:
     """The fewest texts on which one of so many methods could be let go."""
     return fewest_to_pass(rule.alpha / max(1, (methods - 1) * methods))
-
-
-def insist_on_design(options: AuditOptions) -> None:
-    """Refuse designs that exclude each other, before anything is loaded."""
-    bounds = {"quick": options.quick, "time": options.time, "passes": options.passes}
-    given = [name for name, value in bounds.items() if value]
-    if len(given) > 1:
-        raise InputError(f"An audit has one budget, but {' and '.join(given)} were given; leave all but one out.")
-    others = [name for name, value in (("thorough", options.thorough), ("limit", options.limit)) if value]
-    if options.fixed and (others or given):
-        other = (others + given)[0]
-        raise InputError(f"A fixed design of {options.fixed} texts has no {other}; leave one of the two out.")
-    if options.time is not None:
-        seconds_of(options.time)
-
-
-def seconds_of(text: str) -> float:
-    """`90s`, `10m`, `2h`, or a number of seconds."""
-    match = _TIME.fullmatch(text)
-    seconds = float(match[1]) * {"s": 1, "": 1, "m": 60, "h": 3600}[match[2]] if match else 0.0
-    if not seconds:
-        raise InputError(f"time is {text!r}; write a number with s, m or h: 90s, 10m, 2h.")
-    return seconds
 
 
 # -- what things cost ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from pathlib import Path
 from veridical.audits import plan as planning
 from veridical.audits import selection, stability
 from veridical.audits.corpora import Corpus, corpus_facts, guessing
-from veridical.audits.options import AuditOptions
+from veridical.audits.options import AuditOptions, seconds_of
 from veridical.audits.oracles import oracles
 from veridical.audits.parts import Desk, Spread
 from veridical.audits.plan import Plan
@@ -111,7 +111,7 @@ def _budget(work: Work, options: AuditOptions, text: Encoded) -> tuple[int | Non
         seconds = planning.seconds_a_pass(work.clf, text, None if spread is None else 1) / workers
         if not options.time:
             return planning.budget_of(options), seconds
-        passes = max(1, int(planning.SPARED * planning.seconds_of(options.time) / seconds))
+        passes = max(1, int(planning.SPARED * seconds_of(options.time) / seconds))
         held = {"time": options.time, "passes": passes, "seconds": seconds, "looks": {}}
         store.create(path, json.dumps(held))  # of shards that begin together the first one's counts
     held = stored.read_fields(path, "passes", "seconds")

@@ -9,8 +9,10 @@ import typer
 
 from veridical.cli.speech import Style
 from veridical.core.options import Help
+from veridical.core.place import A_SOURCE
 
-Runs = Annotated[Sequence[str], Help("Folders that `veridical audit` wrote.", "DIR...", argument=True, commas=False)]
+WRITTEN = "Folders that `veridical audit` wrote."
+Runs = Annotated[Sequence[str], Help(WRITTEN, "DIR...", argument=True, commas=False), A_SOURCE]
 
 
 def compare(runs: Runs, style: Style = "text") -> None:

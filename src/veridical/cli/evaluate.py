@@ -14,7 +14,7 @@ import typer
 from veridical.audits.options import EvaluateOptions
 from veridical.cli.speech import print_json, say
 from veridical.core.options import Data, Help, Json, Model, Split, Texts
-from veridical.core.place import check_claim
+from veridical.core.place import A_SOURCE, check_claim
 from veridical.core.records import Example
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from veridical.explanations.exchange import Reading
 
 FILES = "Score these explanations too, made elsewhere (.parquet, .jsonl). May be repeated."
-Files = Annotated[Sequence[str], Help(FILES, "FILE", "--explanations", commas=False)]
+Files = Annotated[Sequence[str], Help(FILES, "FILE", "--explanations", commas=False), A_SOURCE]
 
 
 def evaluate(

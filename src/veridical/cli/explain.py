@@ -13,7 +13,7 @@ import typer
 from veridical.cli.speech import say
 from veridical.core.errors import InputError
 from veridical.core.options import Budget, Data, Device, Help, Json, Methods, Model, Split, Target, Texts
-from veridical.core.place import A_FILE, check_apart, check_page
+from veridical.core.place import A_FILE, A_SOURCE, check_apart, check_page
 from veridical.core.ranges import at_least
 from veridical.core.readable import insist_on_characters, read_utf8
 from veridical.core.records import Example
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 METHODS = ("attention", "integrated_gradients", "occlusion")  # one that looks, one that differentiates, one that asks
 Level = Literal["word", "token"]
 Given = Annotated[Sequence[str], Help("A text. May be repeated.", "TEXT", commas=False)]
-File = Annotated[str | None, Help("A file with a text per line, or - for the input.", "FILE")]
+File = Annotated[str | None, Help("A file with a text per line, or - for the input.", "FILE"), A_SOURCE]
 Source = Annotated[Data | None, Help("A dataset to take texts from.", "DATA")]
 Context = Annotated[str | None, Help("A question or premise: read, not explained.", "TEXT")]
 Shown = Annotated[Level, Help("What is highlighted: word or token.", "UNIT")]

@@ -13,6 +13,7 @@ under the --out of another one runs after it.
 from __future__ import annotations
 
 import io
+import os
 import re
 import shlex
 from collections.abc import Iterable, Sequence
@@ -21,10 +22,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from veridical.core import store
+from veridical.core import store, stored
 from veridical.core.errors import InputError, unknown
 from veridical.core.readable import parse_toml, shown
 from veridical.core.spec import listed
+from veridical.grid.job import PLAN
 from veridical.grid.pool import Job
 
 VERIDICAL = "veridical"
@@ -183,6 +185,20 @@ def _chosen(lines: Sequence[Line], only: Sequence[str], unrun: bool) -> list[Lin
 
 
 # -- running ------------------------------------------------------------------------------------------------
+
+
+def insist_on_folder(folder: Path) -> None:
+    """Refuse a folder in which others keep what a run of a recipe would write over."""
+    plan = folder / PLAN
+    if plan.exists():
+        stored.read_fields(plan, "cells")
+        return
+    for name in ("cells", "logs"):
+        if os.path.lexists(folder / name):
+            raise InputError(
+                f"{folder} holds {name!r}, where a run keeps its own, and no {PLAN} of a run; choose another --out, or "
+                "move it away."
+            )
 
 
 def cells(commands: Iterable[Command], out: str | Path) -> list[Job]:

@@ -10,11 +10,12 @@ import typer
 
 from veridical.core.errors import InputError
 from veridical.core.options import Help
+from veridical.core.place import A_SOURCE
 from veridical.core.readable import shown_path
 
-Folder = Annotated[str, Help("A folder that `veridical audit` wrote.", "DIR", argument=True)]
+Folder = Annotated[str, Help("A folder that `veridical audit` wrote.", "DIR", argument=True), A_SOURCE]
 RoarFolder = Annotated[
-    str | None, Help("A folder that `veridical roar` wrote: show it as a section of the page.", "DIR")
+    str | None, Help("A folder that `veridical roar` wrote: show it as a section of the page.", "DIR"), A_SOURCE
 ]
 
 

@@ -12,13 +12,13 @@ import typer
 
 from veridical.cli.speech import print_json, say
 from veridical.core.options import Budget, Device, Help, Json
-from veridical.core.place import A_FOLDER, check_folder
+from veridical.core.place import A_FOLDER, A_SOURCE, check_folder
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 
 if TYPE_CHECKING:
     from veridical.cli.recipe import Command, Line
 
-Recipe = Annotated[str, Help("A recipe's file: recipes/*.toml.", "RECIPE", argument=True)]
+Recipe = Annotated[str, Help("A recipe's file: recipes/*.toml.", "RECIPE", argument=True), A_SOURCE]
 Only = Annotated[
     Sequence[str], Help("Only this line, 'table 3' or 'table 3, SST'. May be repeated.", "LINE", commas=False)
 ]
@@ -49,13 +49,16 @@ def run(
     Example: veridical run recipes/soft-faithfulness.toml --only "table 3, SST" --dry-run
     """
     from veridical.cli import recipe as recipes
+    from veridical.cli.rehearsal import insist_on_commands
     from veridical.grid.pool import check
 
     check(engine, workers, shard, address)
     lines = recipes.read(recipe)
     commands = recipes.choose(lines, only, unrun=unrun)
+    insist_on_commands(commands)
     folder = Path(out) if out else Path("runs") / Path(recipe).stem
     check_folder(folder)
+    recipes.insist_on_folder(folder)
     how = {"engine": engine, "workers": workers, "shard": shard, "address": address}
     if not dry_run:
         if not as_json:

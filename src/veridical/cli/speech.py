@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from veridical.core.errors import BreakdownError, Caution, ExhaustedError, GridError, InputError
+from veridical.core.errors import BreakdownError, Caution, ExhaustedError, GridError, InputError, is_exhaustion
 from veridical.core.options import Help
 from veridical.core.readable import UnreadableError, one_line, typed_text
 
@@ -52,7 +52,7 @@ class PlainGroup(TyperGroup):
         try:
             code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except typer.TyperException as problem:
-            say(one_line(_sentence(problem)))
+            say(one_line(sentence_of(problem)))
             code = MISTAKE
         except typer.Abort:  # Ctrl-C before a verb began
             code = INTERRUPTED
@@ -66,7 +66,8 @@ class PlainGroup(TyperGroup):
             words = [typed_text(word) for word in args]
         except UnreadableError as problem:
             raise typer.BadParameter(str(problem)) from problem
-        return super().parse_args(ctx, _common_first(words))  # type: ignore[arg-type]
+        common, own = common_and_own(words)
+        return super().parse_args(ctx, [*common, *own])  # type: ignore[arg-type]
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]
         for name, value in ENVIRONMENT.items():
@@ -110,22 +111,22 @@ Style = Annotated[
 TextOrCsv = Annotated[Literal["text", "csv"], Help("How the table is printed: text or csv.", "HOW", "--format")]
 
 
-def _common_first(args: Sequence[str]) -> list[str]:
-    """The same words with every `--with MODULE` and `--debug` before the verb, so that all verbs have them."""
-    modules: list[str] = []
-    others: list[str] = []
+def common_and_own(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Every `--with MODULE` and `--debug`, which go before the verb, so that all verbs have them; and the others."""
+    common: list[str] = []
+    own: list[str] = []
     words = iter(args)
     for word in words:
         if word == "--":
-            return [*modules, *others, word, *words]
+            return common, [*own, word, *words]
         if word == "--with":
             module = next(words, None)
             if module is None:
                 raise typer.BadParameter("--with needs a module or a .py file after it")
-            modules += [word, module]
+            common += [word, module]
         else:
-            (modules if word == "--debug" or word.startswith("--with=") else others).append(word)
-    return [*modules, *others]
+            (common if word == "--debug" or word.startswith("--with=") else own).append(word)
+    return common, own
 
 
 def _insist_on_working_directory() -> None:
@@ -139,7 +140,7 @@ def _insist_on_working_directory() -> None:
 
 def _breakage(problem: Exception) -> str:
     """One sentence on what broke."""
-    if isinstance(problem, MemoryError):
+    if is_exhaustion(problem):
         return "The memory was not enough; take fewer or shorter texts, or a smaller model, and run the same again."
     lines = str(problem).strip().splitlines() or ["no reason given"]
     what = f"{type(problem).__name__}: {lines[0].rstrip('.')}"
@@ -186,7 +187,7 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
-def _sentence(problem: typer.TyperException) -> str:
+def sentence_of(problem: typer.TyperException) -> str:
     """The parser's complaint and the way out."""
     sentence = problem.format_message().strip().rstrip(".")
     ctx, option = getattr(problem, "ctx", None), getattr(problem, "option_name", None)

@@ -9,12 +9,13 @@ import typer
 
 from veridical.cli.speech import print_json
 from veridical.core.options import Help, Json
+from veridical.core.place import A_SOURCE
 
 if TYPE_CHECKING:
     from veridical.grid.status import CellStatus, GridStatus, RunStatus
 
 MOST = 12  # cells of a kind that are named
-Folder = Annotated[str, Help("A run's or a grid's folder, or one that holds some.", "DIR", argument=True)]
+Folder = Annotated[str, Help("A run's or a grid's folder, or one that holds some.", "DIR", argument=True), A_SOURCE]
 
 
 def status(folder: Folder = "runs", as_json: Json = False) -> None:

@@ -93,15 +93,19 @@ class Verb:
         unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
         return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
 
-    def _check(self, arguments: Mapping[str, Any]) -> None:
+    def check(self, arguments: Mapping[str, Any]) -> None:
         """Refuse what can be seen to be wrong before anything is loaded or computed."""
+        check_all(self.values(arguments))
+
+    def values(self, arguments: Mapping[str, Any]) -> list[tuple[Option, Any]]:
+        """Every option with its value among the arguments of its function."""
         values: list[tuple[Option, Any]] = []
         for name, part in self.parts.items():
             if isinstance(part, Option):
                 values.append((part, arguments.get(name, part.default)))
             else:
                 values += [(option, getattr(arguments[name], option.name)) for option in options_in(part)]
-        check_all(values)
+        return values
 
     def _values(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         """What was typed, on top of the settings and of the config file, as values of the options."""
@@ -122,7 +126,7 @@ class Verb:
         def callback(**typed: Any) -> None:
             arguments = self.arguments(typed)
             with computing(*_where(arguments)):
-                self._check(arguments)
+                self.check(arguments)
                 self.function(**arguments)
 
         parameters = [_parameter(option) for option in sorted(self.typed, key=lambda o: not o.help.argument)]

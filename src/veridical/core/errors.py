@@ -27,6 +27,21 @@ def unknown(kind: str, value: str, allowed: Iterable[str]) -> InputError:
     return InputError(f"There is no {kind} {name}.{hint} Known: {', '.join(names)}.")
 
 
+# How backends that raise a plain RuntimeError say it: Apple's, Intel's, AMD's, NVIDIA's libraries, XLA, the CPU.
+MEMORY = (
+    *("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "alloc_failed"),
+    *("resource_exhausted", "not enough memory", "insufficient memory", "invalid buffer size"),
+)
+
+
+def is_exhaustion(problem: BaseException) -> bool:
+    """Whether an error says that memory is used up."""
+    if isinstance(problem, MemoryError):
+        return True
+    text = str(problem).lower()
+    return isinstance(problem, RuntimeError) and any(words in text for words in MEMORY)
+
+
 class ExhaustedError(RuntimeError):
     """One text alone is too much for a device's memory; the command line says so and ends with exit code 1."""
 

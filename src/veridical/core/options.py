@@ -25,7 +25,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, Ty
 from veridical.core.device import computing
 from veridical.core.errors import InputError, unknown
 from veridical.core.kinds import insist_on_kind
-from veridical.core.place import A_RUN, written
+from veridical.core.place import A_RUN, is_place, settled, written
 from veridical.core.ranges import Range, at_least, between, ranges
 from veridical.core.readable import shown
 from veridical.core.records import Given
@@ -49,6 +49,7 @@ class Help:
     default: str = ""  # in words, where the value would not tell
     argument: bool = False  # it has a place in the command instead of a name
     commas: bool = True  # of several values: `a,b` is two; without it only the option given again
+    empty: bool = False  # of several values: there may be none, as others come on top
     reads: Callable[[Sequence[str]], Any] | None = None  # the value from all that was typed
     none: bool = False  # the word `none` is no text but takes back what a config file says
     table: str = ""  # settings, typed as `--set TABLE.KEY=VALUE`
@@ -65,6 +66,7 @@ class Checked:
 
     module: str
     function: str
+    places: bool = False  # what it looks for may be a file or a folder, which somebody may be about to make
 
     def check(self, value: Any) -> None:
         if value is not None:
@@ -147,7 +149,11 @@ class Option:
             raise InputError(f"{who} is a table; it takes a value: write {who} = value.")
         value = self._several(given, who) if self.item is not None else read(given, self._said, who)
         self.check(value, who)
-        return value
+        return self.placed(value)
+
+    def placed(self, value: Any) -> Any:
+        """Of an option that names a path, or several: with `~` as the home that it stands for."""
+        return settled(value) if is_place(self.annotation) else value
 
     def _several(self, given: Any, who: str) -> Any:
         several = [given] if isinstance(given, str) or not isinstance(given, Sequence) else given
@@ -163,7 +169,9 @@ class Option:
         return tuple(read(text, self.item, who) for text in texts)
 
     def check(self, value: Any, who: str) -> None:
-        """Refuse what its range or its choices do not allow."""
+        """Refuse what its range or its choices do not allow, and nothing at all where something is the default."""
+        if self._names_nothing(value):
+            raise InputError(f"{who} is {shown(value)}, so none is named; name at least one, or leave it out.")
         items = value if isinstance(value, (list, tuple)) and self.item is not None else (value,)
         choices = _choices(self.item or self.kind)
         for item in items:
@@ -175,15 +183,23 @@ class Option:
                 for allowed in ranges(self.annotation):
                     allowed.check(item, who)
 
+    def _names_nothing(self, value: Any) -> bool:
+        if self.item is None or self.required or self.default == () or self.help.empty or self.help.reads:
+            return False
+        if isinstance(value, str) and self.help.commas:
+            return not listed(value)
+        return isinstance(value, (list, tuple)) and all(isinstance(part, str) and not part.strip() for part in value)
+
     def check_place(self, value: Any) -> None:
         """Of an option that says where to write: refuse a place that must not or cannot be written to."""
         for note in written(self.annotation):
             note.check(value)
 
-    def check_names(self, value: Any) -> None:
-        """Refuse names and places of which there is none."""
+    def check_names(self, value: Any, *, places: bool = True) -> None:
+        """Refuse names of which there is none; without `places` only those that can be no file or folder."""
         for note in _notes(self.annotation):
-            note.check(value)
+            if places or not note.places:
+                note.check(value)
 
 
 def check_all(values: Sequence[tuple[Option, Any]]) -> None:
@@ -263,6 +279,7 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
             for option in options:
                 if option.name in bound:
                     option.check(bound[option.name], option.name)
+                    bound[option.name] = option.placed(bound[option.name])
             record = kind(**bound)  # type: ignore[call-arg]
             with computing(getattr(record, "device", None), getattr(record, "budget", None)):
                 check_all([(option, getattr(record, option.name)) for option in options])
@@ -343,8 +360,8 @@ METRICS = "Some of `veridical list metrics`: name:option=value, with commas or r
 
 A_METHOD = Checked("veridical.attribution", "methods.choose_all")
 A_METRIC = Checked("veridical.metric", "metrics.choose_all")
-A_DATASET = Checked("veridical.data", "insist_on_name")
-DATASETS = Checked("veridical.data", "insist_on_names")
+A_DATASET = Checked("veridical.data", "insist_on_name", places=True)
+DATASETS = Checked("veridical.data", "insist_on_names", places=True)
 
 Model = Annotated[Any, Help("A run folder, a model's folder or a hub id.", "MODEL", argument=True)]
 Models = Annotated[

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from veridical.core.errors import InputError
+from veridical.core.readable import shown_path
 
 SPEC, STAMP = "spec.json", "stamp.json"  # what makes a folder a run's, and where it comes from
 Kind = Literal["a file", "a folder"]
+T = TypeVar("T", str, Path, str | Path)
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,45 @@ class Written:
 
 
 A_FILE, A_FOLDER, A_RUN = Written("a file"), Written("a folder"), Written("a folder", claimed=True)
+A_SOURCE = object()  # a note on an option whose value is a path that is read
+
+
+def is_place(annotation: Any) -> bool:
+    """Whether an option's value is a path, to be read or written."""
+    notes = getattr(annotation, "__metadata__", ())
+    return any(note is A_SOURCE or isinstance(note, Written) for note in notes)
 
 
 def written(annotation: Any) -> list[Written]:
     """The notes in an option's annotation."""
     return [note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, Written)]
+
+
+def at_home(path: T) -> T:
+    """`~/x` in somebody's home, unless there is a `~` here: a shell does that, but not inside quotes, nor of
+    `--out=~/x`, and files and Python have no shell."""
+    typed = str(path)
+    if not typed.startswith("~") or os.path.lexists(typed):
+        return path
+    try:
+        found = os.path.expanduser(typed)
+    except ValueError:  # a null byte in it
+        found = typed
+    if found.startswith("~"):
+        name = shown_path(typed)
+        raise InputError(f"{name} begins with ~, and there is no such home; write ./{name} for what is called so.")
+    return Path(found) if isinstance(path, Path) else found  # type: ignore[return-value]
+
+
+def settled(value: Any) -> Any:
+    """What was said for a path, for several, or for some by name: none of them empty, which would mean this folder."""
+    if isinstance(value, Mapping):
+        return {name: settled(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(settled, value))
+    if isinstance(value, str) and not value.strip():
+        raise InputError(f"{value!r} names no place; name one (. is the folder that you are in).")
+    return at_home(value) if isinstance(value, (str, Path)) else value
 
 
 # -- checks -------------------------------------------------------------------------------------------------
@@ -86,11 +123,21 @@ def check_swap(old: Path, new: Path) -> None:
         raise InputError(f"{old} holds {strange[0]!r}, which Veridical did not put there; move it away and run again.")
 
 
+def check_shards(folder: str | Path) -> None:
+    """Insist that a folder that a model is saved to holds no parts of another: the library would remove those."""
+    parts = sorted(path.name for path in Path(folder).glob("*-of-*") if path.suffix in (".safetensors", ".bin"))
+    if parts:
+        raise InputError(
+            f"{folder} holds {parts[0]!r}, a part of another model, which saving this one would remove; choose another "
+            "folder, or move that model away."
+        )
+
+
 def check_apart(path: str | Path | None, option: str, *sources: Any) -> None:
     """Insist that what is written is none of the files that are read."""
     if path is None or not os.path.isfile(path):
         return
-    for source in sources:
+    for source in (at_home(source) if isinstance(source, (str, Path)) else source for source in sources):
         if isinstance(source, (str, Path)) and os.path.isfile(source) and os.path.samefile(path, source):
             raise InputError(f"{option} {path} would be written over the very file that is read; name another file.")
         if isinstance(source, (str, Path)) and os.path.isdir(source) and os.path.samefile(Path(path).parent, source):

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from veridical.core.errors import InputError
+from veridical.core.readable import insist_on_characters
 from veridical.core.spec import listed
 
 WITH = "VERIDICAL_WITH"
@@ -37,11 +38,15 @@ _loaded: set[str] = set()  # names and paths that need no second look
 
 def use(*modules: str) -> None:
     """Import modules with parts of your own, here and in every worker process: dotted names, or paths of .py files."""
+    for module in modules:
+        insist_on_characters(str(module), "The name of the module")
     named = listed(map(str, modules))
     if modules and not named:
         raise InputError(f"{modules[0]!r} names no module with parts; give a .py file, or leave it out.")
     names = [os.path.realpath(os.path.expanduser(name)) if _is_path(name) else name for name in named]
     for name in names:
+        if "," in name:
+            raise InputError(f"{name} has a comma in its path, at which a list of modules is cut; rename it.")
         _import(name)
     os.environ[WITH] = ",".join(dict.fromkeys([*_given(), *names]))
 

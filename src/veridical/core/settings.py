@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from veridical.core.errors import InputError, unknown
+from veridical.core.place import at_home
 from veridical.core.readable import parse_toml, shown, shown_path
 from veridical.core.spec import pair
 from veridical.core.values import read
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     try:
-        return parse_toml(Path(path).read_bytes().decode("utf-8-sig"))
+        return parse_toml(Path(at_home(path)).read_bytes().decode("utf-8-sig"))
     except OSError as problem:
         reason = f"({problem.strerror}); give the path of a TOML file"
         raise InputError(f"{shown_path(path)} cannot be read {reason}.") from problem

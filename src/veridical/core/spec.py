@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from veridical.core.errors import InputError
+from veridical.core.place import at_home
 
 Mark = Literal[":", "/"]
 INSIDE: Mark = "/"  # separates the options of a spec that is itself the value of an option
@@ -65,6 +66,7 @@ def _parts(text: str, mark: Mark) -> tuple[str, dict[str, str]]:
 
 def read_place(text: str) -> Spec:
     """A spec whose name is a name, a hub id or a path, like a model's: a path that exists may hold colons."""
+    text = at_home(text)
     if os.path.exists(text):
         return Spec(text)
     spec = Spec.read(text)
@@ -80,9 +82,15 @@ def base_name(text: str) -> str:
 
 
 def listed(given: str | Iterable[str] | None) -> list[str]:
-    """The specs in a text with commas, or in several such texts; what is empty is left out."""
+    """The specs in a text with commas, or in several such texts; what is empty is left out. The name of a file or
+    folder that is there is one of them, whatever commas it holds."""
     texts = [given] if isinstance(given, str) else given or ()
-    return [item.strip() for text in texts for item in text.split(",") if item.strip()]
+    parts = ([text] if _is_there(text) else text.split(",") for text in texts)
+    return [item.strip() for several in parts for item in several if item.strip()]
+
+
+def _is_there(text: str) -> bool:
+    return "," in text and (os.path.exists(text) or os.path.exists(_parts(text, ":")[0]))
 
 
 def pair(text: str, what: str, form: str, example: str) -> tuple[str, str]:

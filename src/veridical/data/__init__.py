@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 
 from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
+from veridical.core.place import at_home
 from veridical.core.ranges import Seed, at_least
 from veridical.core.readable import insist_on_characters, shown
 from veridical.core.records import Dataset, Given
@@ -40,6 +41,7 @@ class Source:
     needs: Needs  # None: nothing; a package index or the hub the first time; files of the user's own
 
 
+PATHS = ("path", "folder")  # options of sources that read files
 datasets: Registry[Source] = Registry("dataset", "veridical.data", "dataset")
 
 
@@ -93,7 +95,8 @@ def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:
 
         return dataset_of(spec, **options)
     choice = resolve(str(spec), **options)
-    data = insist_on_dataset(choice.entry.run(**choice.options), f"What the dataset {choice.label!r} returns")
+    given = {name: at_home(value) if name in PATHS and value else value for name, value in choice.options.items()}
+    data = insist_on_dataset(choice.entry.run(**given), f"What the dataset {choice.label!r} returns")
     named = choice.entry.name in ("files", "hub")  # those two name their datasets after what they read
     return data if named else replace(data, name=choice.label)
 
@@ -101,6 +104,7 @@ def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:
 def resolve(text: str, /, **options: Any) -> Choice[Source]:
     """What a spec means: `hub:`, a file with an ending, a registered name, then any file or folder that exists."""
     insist_on_characters(text, "The name of the data")
+    text = at_home(text)
     spec = Spec.read(text)
     name, place = spec.head
     if name == "hub":

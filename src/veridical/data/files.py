@@ -49,13 +49,14 @@ def files(
     """
     columns = {"text": text, "label": label, "context": context, "id": id, "rationale": rationale}
     place = Path(path)
-    splits: dict[str, list[Row]] = {}
-    if os.path.isdir(place):
-        for split, parts in split_files(place).items():
-            splits[split] = [row_of(where, cells, columns) for part in parts for where, cells in read_records(part)]
-    else:
-        for where, cells in read_records(place):
-            splits.setdefault(split_of(where, cells), []).append(row_of(where, cells, columns))
+    by_split = split_files(place) if os.path.isdir(place) else {"": [place]}
+    splits: dict[str, list[Row]] = {split: [] for split in by_split if split}
+    seen: set[str] = set()
+    for split, parts in by_split.items():
+        for where, cells in (record for part in parts for record in read_records(part)):
+            seen |= cells.keys()
+            splits.setdefault(split or split_of(where, cells), []).append(row_of(where, cells, columns))
+    insist_on_named(path, seen, columns)
     name = place.resolve().name if os.path.isdir(place) else place.name.removesuffix(".gz").rpartition(".")[0]
     data = build(name, in_order(splits), labels=labels, about=f"Read from {path}.")
     return with_dev(data, dev)
@@ -239,6 +240,17 @@ def row_of(where: str, cells: dict[str, Any], columns: Mapping[str, str | None],
         rationale=_listed(where, "rationale", cells.get(columns["rationale"] or "")),
         document=cells.get("document"),
     )
+
+
+def insist_on_named(where: str, seen: set[str], columns: Mapping[str, str | None]) -> None:
+    """Refuse a column of ids or rationales that was named and that no row has; some rows may lack it."""
+    for field in ("id", "rationale"):
+        column = columns[field]
+        if seen and column not in (None, field, *seen):
+            raise InputError(
+                f"{where}: no row has a column {column!r} (there are: {', '.join(sorted(seen))}); name one of them, or "
+                f"leave {field}={column} out."
+            )
 
 
 def _listed(where: str, field: str, value: Any) -> Any:

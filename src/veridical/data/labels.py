@@ -16,6 +16,7 @@ Written = Mapping[str, Sequence[tuple[str, Any]]]  # split -> (where, label as w
 Value = int | str
 Label = int | tuple[int, ...]
 _DECIMAL = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|nan", re.ASCII | re.IGNORECASE)
+SKIPPED = 100  # classes that texts which are not for training may lack
 MOST = 10_000  # classes; a higher number is an id or a rating, and as many names would fill the memory
 
 
@@ -45,6 +46,8 @@ def read_labels(written: Written, given: tuple[str, ...] = ()) -> tuple[tuple[st
     in_train = {value for row in values["train"] for value in row} if "train" in values else set(places)
     numbered = all(map(_is_number, places)) and not (given and all(map(_is_number, given)))
     names, index = (_number if numbered else _name)(places, in_train, given)
+    if numbered and not given:
+        insist_on_no_gaps({index[value] for value in in_train}, trained="train" in values)
     return (
         names,
         multilabel,
@@ -155,6 +158,23 @@ def _number(
         if index[value] >= len(known):
             raise _not_in_train(where, value, known)
     return tuple(known), index
+
+
+def insist_on_no_gaps(indices: set[int], *, trained: bool) -> None:
+    """Refuse indices that skip some, where nobody names the classes: whether 0, 1 and 8999 are three or 9,000, nobody
+    can tell, and what no train text has cannot be learnt. A few texts of a test split may well lack a few classes."""
+    highest = max(indices, default=-1)
+    missing = highest + 1 - len(indices)
+    if missing <= 0:
+        return
+    first = next(index for index in range(highest) if index not in indices)
+    more = f", nor any of {missing - 1:,} more below {highest:,}" if missing > 1 else ""
+    lacking = f"The labels go up to {highest:,}, but no text has class {first}{more}"
+    if not trained and missing <= SKIPPED:
+        warnings.warn(f"{lacking}; they are taken as indices of {highest + 1} classes.", Caution, stacklevel=2)
+        return
+    every = "+".join(map(str, range(highest + 1))) if highest < 12 else "a+b+c"
+    raise InputError(f"{lacking}; number the classes without gaps, or name all of them in order, as in labels={every}.")
 
 
 def _name(

@@ -15,8 +15,8 @@ from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
 from veridical.core.readable import insist_on_characters
 from veridical.core.records import Dataset, Example, Given
-from veridical.data.files import SPLITS, Share, in_order, row_of, split_of, with_dev
-from veridical.data.labels import numbered, of_kind, relabel
+from veridical.data.files import SPLITS, Share, in_order, insist_on_named, row_of, split_of, with_dev
+from veridical.data.labels import insist_on_no_gaps, numbered, of_kind, relabel
 from veridical.data.rows import Row, build
 from veridical.data.sound import insist_on_dataset, insist_on_example
 
@@ -74,6 +74,8 @@ def examples_of(
         has = ", ".join(data.splits) or "none"
         raise InputError(f"{who} takes the texts of one split, but these are several ({has}); give one of them.")
     (examples,) = data.splits.values()
+    if not examples:
+        raise InputError(f"{who} was given no texts; give it at least one.")
     if data.labels:
         examples = of_kind(relabel(examples, data.labels, labels), multilabel)
     for example in examples:
@@ -108,13 +110,16 @@ def _read(
     if all(isinstance(item, Example) for listed in items.values() for item in listed):
         return _of_examples(name, items, labels)
     rows: dict[str, list[Row]] = {split: [] for split in items if split}
+    seen: set[str] = set()
     for split, listed in items.items():
         for item in listed:
             if isinstance(item, Example):
                 raise InputError(f"{who} was given dicts and texts in one list; make all of them dicts, or all texts.")
             where, cells = item
+            seen |= cells.keys()
             row = row_of(where, cells, columns, unlabelled=True)
             rows.setdefault(split or split_of(where, cells), []).append(row)
+    insist_on_named(name, seen, columns)
     names = next(filter(None, (_class_names(table, columns["label"]) for table in tables.values())), ())
     if names:  # -1 is that library's sign for "label withheld"
         rows = {split: [replace(row, label=None) if row.label == -1 else row for row in rows[split]] for split in rows}
@@ -132,6 +137,7 @@ def _of_examples(name: str, splits: Mapping[str, Sequence[Any]], labels: tuple[s
     given = [label for listed in splits.values() for e in listed if (label := e.label) is not None]
     indices = [index for label in given for index in (label if isinstance(label, tuple) else (label,))]
     if not labels and "train" in splits:
+        insist_on_no_gaps(set(indices), trained=True)
         labels = tuple(map(str, range(max(indices, default=-1) + 1)))
     examples = in_order({split or "test": tuple(listed) for split, listed in splits.items()})
     several = any(isinstance(label, tuple) for label in given)

@@ -18,7 +18,7 @@ from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.memory import run_all
-from veridical.model.sound import attending_fully, in_float32
+from veridical.model.sound import attending_fully, in_float32, insist_on_answers
 from veridical.model.target import Target
 
 
@@ -151,6 +151,8 @@ def _looked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | 
         target = Target(None if classes is None else classes[index])
         scores = scores_of(choice.entry.run(clf, part, target, **choice.options))
         insist_on_scores(scores, tuple(part.ids.shape), choice.label)
+        if target.logits is not None:  # else the method never looked
+            insist_on_answers(target.logits, clf.name)
         scores = torch.as_tensor(scores, device=clf.device).detach()
         scores = torch.where(part.mask, scores, torch.zeros_like(scores))
         by_row.update(zip(rows, scores, strict=True))

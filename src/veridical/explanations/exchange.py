@@ -26,6 +26,7 @@ import numpy as np
 
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.place import at_home, check_file
 from veridical.core.readable import insist_on_characters, parse_json, read_utf8, shown
 from veridical.core.records import Cost, Span
 from veridical.core.text import words_of
@@ -123,7 +124,8 @@ def to_row(explanation: Explanation) -> dict[str, Any]:
 
 def write_explanations(path: str | Path, explanations: Iterable[Explanation]) -> Path:
     """Write explanations to `path`, whole or not at all; its ending (.parquet, .jsonl) says how."""
-    path = check_format(path)
+    path = check_format(at_home(path))
+    check_file(path)
     rows = [to_row(explanation) for explanation in explanations]
     if path.suffix == ".jsonl":
         store.write_jsonl(path, rows)
@@ -162,7 +164,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 def read_explanations(path: str | Path) -> list[Reading]:
     """The rows of a file, ours or made elsewhere, each checked; an error names file, row and remedy."""
-    path = check_format(path)
+    path = check_format(at_home(path))
     if not os.path.isfile(path):
         raise InputError(f"There is no file {shown(str(path))}; name a file of explanations.")
     rows = [_reading(values, where) for values, where in (_json_lines if path.suffix == ".jsonl" else _rows)(path)]

@@ -24,6 +24,7 @@ from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.memory import run_all
+from veridical.model.sound import insist_on_answers
 from veridical.model.target import Target, Which, classes_of, read_target
 
 Tick = Callable[[int], None]
@@ -65,6 +66,8 @@ def explain(
         clf = classifier_of(clf)
         examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
         specs = [method] if isinstance(method, str) else list(method)
+        if not specs:
+            raise InputError("explain was given no method; name at least one, or leave it out.")
         chosen = [methods.choose(spec, **options) for spec in specs]
         which = read_target(target, clf.labels)
         encoded = clf.encode(examples, overlap=overlap)
@@ -127,6 +130,7 @@ def _look(
                 target(clf.forward(batch).logits)
         seconds = time.perf_counter() - began
         assert target.logits is not None
+        insist_on_answers(target.logits, clf.name)
         assert target.classes is not None
         kept = torch.where(batch.free, scores.detach(), torch.zeros_like(scores)).float().cpu().numpy()
         probabilities = clf.probabilities(target.logits.float()).cpu().numpy()

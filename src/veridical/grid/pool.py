@@ -22,6 +22,7 @@ from typing import Literal, Protocol
 from veridical.core import store
 from veridical.core.errors import GridError as GridError
 from veridical.core.errors import InputError, unknown
+from veridical.core.readable import shown
 from veridical.grid import liveness
 from veridical.grid.job import PLAN, Job, Outcome, error, is_done, place
 
@@ -184,11 +185,12 @@ def _check(jobs: Sequence[Job]) -> None:
 
 def part_of(shard: str) -> tuple[int, int]:
     """`2/8` -> (2, 8)"""
-    match = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", shard)
+    match = re.fullmatch(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", shard)  # no more: a list of as many is made
     number, count = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= number <= count:
         raise InputError(
-            f"Shard {shard!r} is not one of 1/n, 2/n, ..., n/n; number the tasks of an array job from 1 (--array=1-n)."
+            f"Shard {shown(shard)} is not one of 1/n, 2/n, ..., n/n; number the tasks of an array job from 1 "
+            "(--array=1-n)."
         )
     return number, count
 

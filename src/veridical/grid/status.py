@@ -12,6 +12,7 @@ from typing import Any, Literal
 from veridical.core import store, stored
 from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
+from veridical.core.place import at_home
 from veridical.core.readable import shown
 from veridical.grid import liveness
 from veridical.grid.job import PLAN, error, is_done, mark, place
@@ -72,7 +73,7 @@ def grids(folder: str | Path) -> list[GridStatus]:
 
 
 def _find(folder: str | Path, name: str) -> list[Path]:
-    folder = Path(folder)
+    folder = Path(at_home(folder))
     if not os.path.isdir(folder):
         raise InputError(f"There is no folder {shown(str(folder))}; name a folder of runs.")
     walk = os.walk(folder)  # `rglob` raises where a folder goes while it looks, as working folders do

@@ -18,6 +18,7 @@ from veridical.core.options import TOKEN_BUDGET as TOKEN_BUDGET
 from veridical.core.records import Answers, Encoded, Output, Variant
 from veridical.model.classifier import Classifier
 from veridical.model.memory import by_length, run_all
+from veridical.model.sound import insist_on_answers
 
 R = TypeVar("R")
 Asker = Generator[list[Variant], Answers, R]
@@ -87,6 +88,7 @@ def _forward(
 ) -> None:
     def run(rows: list[int]) -> None:
         logits[rows] = output(rows).logits.float().cpu().numpy()
+        insist_on_answers(logits[rows], clf.name)
 
     with clf.at_rest(), torch.inference_mode():
         run_all(clf, lengths, run, work="questions", budget=budget)

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from veridical.core.errors import InputError
-from veridical.core.place import check_folder
+from veridical.core.place import at_home, check_folder, check_shards
 from veridical.core.records import Batch, Encoded, Example, Output, Variant
 from veridical.model.encode import encode, token_limit
 
@@ -232,7 +232,9 @@ class Classifier:
 
     def save(self, folder: str | Path) -> None:
         """A folder that `veridical.load` and the Auto classes read: safetensors, configuration, tokenizer."""
+        folder = at_home(folder)
         check_folder(folder)  # where there is a file, the library would say so in its log alone, and write nothing
+        check_shards(folder)
         self.model.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)

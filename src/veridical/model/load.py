@@ -12,7 +12,7 @@ import torch
 from veridical.core.assets import fetch
 from veridical.core.device import device_of, said_device
 from veridical.core.errors import Caution, InputError
-from veridical.core.readable import shown
+from veridical.core.readable import insist_on_characters, shown
 from veridical.core.records import Dataset
 from veridical.core.registry import resolve
 from veridical.core.spec import read_place
@@ -76,6 +76,8 @@ def _insist_on_names(source: Any, labels: Any) -> None:
     named = isinstance(labels, (list, tuple)) and all(isinstance(name, str) and name.strip() for name in labels)
     if not named or not labels or len(set(labels)) < len(labels):
         raise InputError(f"labels is {shown(labels)}; it must be a list with the name of every class, each once.")
+    for name in labels:
+        insist_on_characters(name, "A class in labels")
 
 
 def classifier_of(given: Any) -> Classifier:

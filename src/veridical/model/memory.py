@@ -6,13 +6,15 @@ passes fit, halved when one does not, and then kept, for every model and kind of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import torch
 
+from veridical.core import errors
 from veridical.core.device import said_batch_tokens
 from veridical.core.errors import ExhaustedError
 from veridical.core.options import TOKEN_BUDGET
@@ -20,11 +22,6 @@ from veridical.model.classifier import Classifier
 
 START = 8192  # tokens of the first pass on an accelerator
 MOST = 2**18  # more, times the width of a layer, is more than the 32 bits that some kernels count with
-# How backends that raise a plain RuntimeError say it: Apple's, Intel's, AMD's, NVIDIA's libraries, XLA, the CPU.
-WORDS = (
-    *("out of memory", "can't allocate memory", "cannot allocate memory", "failed to allocate", "alloc_failed"),
-    *("resource_exhausted", "not enough memory", "insufficient memory", "invalid buffer size"),
-)
 
 
 @dataclass
@@ -137,10 +134,22 @@ def by_length(lengths: Sequence[int]) -> list[int]:
 
 def is_exhaustion(problem: BaseException) -> bool:
     """Whether an error says that memory is used up."""
-    if isinstance(problem, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    text = str(problem).lower()
-    return isinstance(problem, RuntimeError) and any(words in text for words in WORDS)
+    return isinstance(problem, torch.OutOfMemoryError) or errors.is_exhaustion(problem)
+
+
+@contextmanager
+def whole_model(clf: Classifier, what: str) -> Iterator[None]:
+    """Work on all weights at once, which smaller passes do not make smaller: where memory is short, `what` took it."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as problem:
+        if not is_exhaustion(problem):
+            raise
+        _release(clf.device)
+        raise ExhaustedError(
+            f"{what} of {clf.name} does not fit into the memory of {clf.device} beside its weights; take a smaller "
+            "model (or fewer layers of it), or choose another device (--device cpu)."
+        ) from problem
 
 
 def too_long(tokens: int, clf: Classifier) -> ExhaustedError:

@@ -87,6 +87,8 @@ def insist_on_model(spec: str) -> str:
     Returns its folder, its name on the hub, or that of an embedded encoder.
     """
     insist_on_characters(spec, "The name of the model")
+    if not spec.strip():
+        raise InputError(f"The name of the model is {spec!r}; name a folder (. for this one) or a hub id.")
     typed = read_place(spec)
     unknown = sorted(set(typed.options) - set(OPTIONS))
     if unknown:

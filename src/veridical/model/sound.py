@@ -102,6 +102,15 @@ def insist_on_finite(model: Any, name: str) -> None:
                 )
 
 
+def insist_on_answers(logits: Any, name: str) -> None:
+    """Weights that are finite may yet give logits that are not: too large for float32, or changed since."""
+    if not bool(torch.isfinite(torch.as_tensor(logits)).all()):
+        raise InputError(
+            f"{name} answers with logits that are not finite numbers, so its predictions mean nothing; check its "
+            "weights, which may have been changed or be too large."
+        )
+
+
 def insist_on_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
     """A tokenizer made of nothing but a configuration turns every word into [UNK]; one of another model has its ids."""
     if len(tokenizer) - len(set(tokenizer.all_special_ids)) < FEWEST_TOKENS:
@@ -121,7 +130,8 @@ def in_float32(model: Any) -> Any:
     """The model, or where it computes in another precision a copy that computes in float32, which is said."""
     if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
         raise InputError(f"{shown(model)} is no model of transformers; give a sequence classifier, loaded as it is.")
-    if getattr(model, "is_quantized", False):
+    by_torch = any(type(part).__module__.startswith("torch.ao.nn.quantized") for part in model.modules())
+    if by_torch or getattr(model, "is_quantized", False):
         raise InputError(
             f"{type(model).__name__} is quantised, and its weights cannot be taken apart or differentiated; load the "
             "weights that it was made from."

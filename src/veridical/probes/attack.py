@@ -149,8 +149,6 @@ def _questions(clf: Classifier, example: Example, texts: Sequence[str]) -> list[
 
 
 def _check(clf: Classifier, examples: Sequence[Example]) -> None:
-    if not examples:
-        raise InputError("There are no texts to attack; give at least one.")
     if clf.kind == "multi":
         raise InputError("This model gives a text several labels; the attack needs one class per text.")
     for example in examples:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from veridical.core import options as opt
 from veridical.core.errors import InputError, unknown
 from veridical.core.options import Checked, Count, Help, Hidden
-from veridical.core.place import A_FOLDER
+from veridical.core.place import A_FOLDER, A_SOURCE
 from veridical.core.ranges import Range, between
 from veridical.core.readable import shown
 from veridical.core.records import Level, Operator, Span
@@ -30,6 +30,7 @@ MARGIN = 0.05  # a change that stays within is none
 DRAWS = 8
 BASE = "A baseline run, or a folder with its seeds. May be repeated."
 GUIDED = "A guided run, or a folder with its seeds; runs of one name are seeds."
+ABROAD = "Methods on the other corpora; guided ones come on top."
 ON_TOP = "Methods, with commas or repeated; guided ones and witnesses come on top."
 UNTRAINED = (
     "The model that learnt nothing: head (a new head on the first model), weights (all of them new), none, or an "
@@ -61,8 +62,8 @@ def named(models: Sequence[str]) -> dict[str, list[str]]:
 class GuidanceOptions:
     """Which runs are compared, on which texts, and by what."""
 
-    base: Annotated[Runs, Help(BASE, "RUN", commas=False)]
-    guided: Annotated[Mapping[str, Runs], Help(GUIDED, "NAME=RUN", reads=named)]
+    base: Annotated[Runs, Help(BASE, "RUN", commas=False), A_SOURCE]
+    guided: Annotated[Mapping[str, Runs], Help(GUIDED, "NAME=RUN", reads=named), A_SOURCE]
     data: Annotated[opt.Data, Help("What they were trained on: data with rationales.", "DATA")]
     _: KW_ONLY
     out: opt.Out
@@ -72,19 +73,19 @@ class GuidanceOptions:
     limit: opt.Texts = 200
     ood_limit: Annotated[Count | None, Help("The same of every other corpus.", default="as many")] = None
     f1_limit: Annotated[Count, Help("Texts of every corpus on which macro-F1 is measured.")] = 1000
-    methods: Annotated[opt.Names, Help(ON_TOP), opt.A_METHOD] = (
+    methods: Annotated[opt.Names, Help(ON_TOP, empty=True), opt.A_METHOD] = (
         "attention",
         "rollout",
         "input_x_gradient",
         "alti",
         "decompx",
     )
-    ood_methods: Annotated[opt.Names, Help("Methods on the other corpora; guided ones come on top."), opt.A_METHOD] = (
+    ood_methods: Annotated[opt.Names, Help(ABROAD, empty=True), opt.A_METHOD] = (
         *("attention", "rollout", "input_x_gradient"),  # table 4: long texts are too much for the others
     )
-    witnesses: Annotated[opt.Names, Help("Methods that tell what a prediction depends on."), opt.A_METHOD] = (
-        *("occlusion", "integrated_gradients", "deeplift", "decompx_classifier"),
-    )
+    witnesses: Annotated[
+        opt.Names, Help("Methods that tell what a prediction depends on.", empty=True), opt.A_METHOD
+    ] = (*("occlusion", "integrated_gradients", "deeplift", "decompx_classifier"),)
     metrics: Annotated[opt.Names, Help("The first that compares with rationales decides."), opt.A_METRIC] = (
         *("auc:abs=true", "average_precision:abs=true", "recall_at_k:abs=true"),
     )
@@ -201,7 +202,7 @@ class ValidateOptions:
     models: Annotated[
         opt.Names,
         Help("Models that take turns from world to world.", "MODELS"),
-        Checked(__name__, "insist_on_trained"),
+        Checked(__name__, "insist_on_trained", places=True),
     ] = (*("bilstm", "minilm:layers=2"),)
     rules: Annotated[Sequence[Rule], Help("What decides: single, conjunction, order.", "RULES")] = (
         *("single", "conjunction", "order"),

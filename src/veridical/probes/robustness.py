@@ -92,8 +92,6 @@ def robustness(models: Sequence[str | Path | Classifier], examples: Given, optio
     names = _names(models)
     first = _loaded(models[0])
     texts = examples_of(examples, "robustness", labels=first.labels, multilabel=first.kind == "multi")
-    if not texts:
-        raise InputError("There are no texts to explain; give at least one.")
     which = read_target(options.target, first.labels)
     blank, about = _untrained(models[0], first, options.untrained, options.seed)
     by_model = {names[0]: _explained(first, texts, chosen, which, options)}

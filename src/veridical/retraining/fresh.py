@@ -46,7 +46,7 @@ from veridical.model.load import classifier_of, load
 from veridical.model.target import classes_of, read_target
 from veridical.retraining.extract import only, rationale_of
 from veridical.retraining.fresh_table import F1, FULL, RANDOM, Key, tabulate
-from veridical.retraining.options import Extractor, FreshOptions
+from veridical.retraining.options import Extractor, FreshOptions, seeds_of
 from veridical.training.config import TrainConfig
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
@@ -132,7 +132,7 @@ def fresh(options: FreshOptions) -> Fresh:
         rationale_config=rationale_config,
         progress=progress,
     )
-    supports = _supports(experiment, options.objective, support, _seeds(options.seeds))
+    supports = _supports(experiment, options.objective, support, seeds_of(options.seeds))
     with claimed(experiment.folder, {"fresh": _settings(experiment, limit)}):
         store.write_json(experiment.folder / "stamp.json", store.stamp(threads=torch.get_num_threads()))
         values, cut = _compute(experiment, supports)
@@ -154,13 +154,6 @@ def _compute(
                 corpus = experiment.data.name if split == HOME else split
                 values.setdefault((corpus, method, each.objective), {})[each.seed] = value
     return values, cut
-
-
-def _seeds(given: int | Sequence[int]) -> list[int]:
-    seeds = list(range(given)) if isinstance(given, int) else list(dict.fromkeys(given))
-    if not seeds:
-        raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
-    return seeds
 
 
 def _with_random(chosen: Sequence[Choice[Method]]) -> tuple[Choice[Method], ...]:
@@ -322,7 +315,7 @@ def _select(
             clf,
             relabel(examples, experiment.data.labels, clf.labels),
             spec,
-            (),
+            None,  # metrics
             target=experiment.target,
             corpus=split,
             out=support.place / "explained" / store.slug(split),

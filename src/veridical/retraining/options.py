@@ -41,6 +41,22 @@ SUPPORT = "Explain this finished run or model instead. May be repeated."
 EXTRACTOR = "topk (the highest scored words), or contiguous (the span with the highest sum)."
 
 
+UNTOLD = "cross_entropy"  # the objective, if none is named
+MOST_SEEDS = 10_000
+Counted = Annotated[int, between(1, MOST_SEEDS)]  # a list of as many is made
+
+
+def seeds_of(given: int | Sequence[int]) -> tuple[int, ...]:
+    """So many seeds from 0, or these, each once."""
+    if not isinstance(given, int):
+        for seed in given:
+            opt.SEEDS.check(seed, "seeds")
+    seeds = tuple(range(given) if isinstance(given, int) else dict.fromkeys(given))
+    if not seeds:
+        raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
+    return seeds
+
+
 def insist_on_measures(specs: opt.Names) -> None:
     opt.A_METHOD.check([spec for spec in listed(specs) if spec != "oracle"])
 
@@ -61,7 +77,7 @@ class RoarOptions:
     methods: Annotated[
         opt.Names, Help(MEASURES, default="the paper's four"), Checked(__name__, "insist_on_measures")
     ] = PAPER
-    seeds: Annotated[Count | Sequence[int] | None, Help(COUNTED, default="5, or 1 if quick")] = None
+    seeds: Annotated[Counted | Sequence[int] | None, Help(COUNTED, default="5, or 1 if quick")] = None
     step: Annotated[Annotated[int, between(1, 50)] | None, Help(STEPS, default="10, or 20 if quick")] = None
     tokens: Annotated[Count | None, Help("Mask one token at a time instead, up to so many.")] = None
     plain: Annotated[bool, Help("Run ROAR without recursion too, to compare.")] = False
@@ -99,13 +115,15 @@ class FreshOptions:
     out: Annotated[opt.Place, Help("Folder for the runs, the rationales and the tables."), A_RUN]
     objective: Annotated[
         opt.Names, Help(OBJECTIVES, "TERMS", commas=False), Checked(__name__, "insist_on_objectives")
-    ] = "cross_entropy"
+    ] = UNTOLD
     support: Annotated[
-        Any | Sequence[Any], Help(SUPPORT, "MODEL", commas=False), Checked("veridical.model.names", "insist_on_models")
+        Any | Sequence[Any],
+        Help(SUPPORT, "MODEL", commas=False),
+        Checked("veridical.model.names", "insist_on_models", places=True),
     ] = ()
     ratio: Annotated[float, Help("Share of a text's words that the rationale keeps."), opt.share] = 0.2
     extractor: Annotated[Extractor, Help(EXTRACTOR)] = "topk"
-    seeds: Annotated[Count | Sequence[int], Help("How many seeds: 0, 1, ... Intervals need five.")] = 1
+    seeds: Annotated[Counted | Sequence[int], Help("How many seeds: 0, 1, ... Intervals need five.")] = 1
     ood: opt.Ood = ()
     limit: opt.Examples = None
     target: opt.Target = "predicted"
@@ -116,6 +134,12 @@ class FreshOptions:
     progress: opt.Progress = None
 
     def __post_init__(self) -> None:
+        given = not isinstance(self.support, (list, tuple)) or bool(self.support)
+        if given and self.objective != UNTOLD:
+            raise InputError(
+                "The models of --support are trained already, so --objective would count for nothing; leave one of "
+                "the two out."
+            )
         self.settings()  # a mistake in them is told before anything is loaded
 
     def settings(self) -> tuple[TrainConfig, TrainConfig]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
 from veridical.core.errors import InputError
-from veridical.core.ranges import above, at_least, between, insist
+from veridical.core.ranges import Seed, above, at_least, between, insist
 from veridical.core.settings import build
 from veridical.core.spec import base_name
 from veridical.core.store import later
@@ -22,13 +22,15 @@ Select = Literal["macro_f1", "accuracy", "auroc", "loss", "calibration_error", "
 Count = Annotated[int, at_least(1)]
 Rate = Annotated[float, at_least(0)]
 Share = Annotated[float, between(0, 1, without="high")]
+Epochs = Annotated[int, between(1, 1_000_000)]
+Threads = Annotated[int, between(1, 1024)]  # for each of a million OpenMP would set aside memory, and end the process
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TrainConfig:
     """How the training loop runs: everything that can change its result, and nothing else."""
 
-    epochs: Count = 3
+    epochs: Epochs = 3
     batch: Count = 32  # examples per step, over all processes together
     lr: Rate = 5e-5  # of the encoder
     head_lr: Rate = 1e-3  # of what stands on it
@@ -41,11 +43,11 @@ class TrainConfig:
     select: Select = "macro_f1"  # the dev score that picks the epoch to keep
     patience: Count | None = None  # epochs without a better score before stopping; none: run them all
     budget: Count = 8192  # padded tokens in one pass; a larger batch is run in several passes
-    threads: Count | None = None  # none: as many as torch takes when the run starts
+    threads: Threads | None = None  # none: as many as torch takes when the run starts
     max_length: Count | None = later(None)  # tokens a text is cut to, special ones included; none: what the model takes
     betas: tuple[float, float] = later((0.9, 0.999))  # of Adam: decay of the running mean and of the mean square
     dropout: Share | None = later(None)  # everywhere in the model; none: the model's own
-    data_seed: int | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
+    data_seed: Seed | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
     enough: float | None = later(None)  # of the dev score: the first epoch that reaches it is the last
 
     def __post_init__(self) -> None:

@@ -15,7 +15,7 @@ SAVE_STEPS = 200  # between two checkpoints inside an epoch
 Trained = Annotated[
     str,
     Help("What is trained: minilm, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL"),
-    Checked("veridical.model.names", "insist_on_trained"),
+    Checked("veridical.model.names", "insist_on_trained", places=True),
 ]
 Table = TrainConfig | Mapping[str, Any] | None
 Settings = Annotated[Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train")]

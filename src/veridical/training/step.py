@@ -18,7 +18,7 @@ from accelerate import Accelerator
 from veridical.core.errors import InputError
 from veridical.core.seed import seed_of
 from veridical.model.ask import batches_of
-from veridical.model.memory import attempt, room_for, too_long
+from veridical.model.memory import attempt, room_for, too_long, whole_model
 from veridical.training.bound import climb
 from veridical.training.journal import State
 from veridical.training.rate import rate, set_rate
@@ -39,7 +39,8 @@ def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: S
         _add_up(task.accelerator, parameters)
     loss = sum(weight * means[name] for name, weight in weights.items())
     loss -= sum(held[bound.term] * bound.train for bound in task.bounds if sizes[bound.term])
-    norm = _clipped(parameters, task.config.clip)
+    with whole_model(task.clf, "Clipping the gradient"):
+        norm = _clipped(parameters, task.config.clip)
     if not math.isfinite(loss) or not math.isfinite(norm):
         raise InputError(
             f"Training broke down at step {state.step + 1}: the loss is {loss}, the norm of its gradient {norm}; "
@@ -47,7 +48,8 @@ def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: S
         )
     factor = rate(state.step, task.steps, task.config)
     rates = set_rate(optimizer, factor)
-    optimizer.step()
+    with whole_model(task.clf, "The optimiser's memory"):  # which the first step makes
+        optimizer.step()
     multipliers = tuple(
         climb(multiplier, means[bound.term] - bound.train, bound.lr * factor) if sizes[bound.term] else multiplier
         for bound, multiplier in zip(task.bounds, state.multipliers, strict=True)

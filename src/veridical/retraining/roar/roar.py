@@ -27,7 +27,7 @@ from veridical.core.spec import listed
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
-from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions
+from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions, seeds_of
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.retraining.roar.experiment import SPLITS, Bench, Experiment, asked, begin, make_bench
 from veridical.retraining.roar.mask import Steps
@@ -110,7 +110,7 @@ def roar(options: RoarOptions) -> Roar:
     experiment = asked(options.out, data, model, config=options.config, limit=options.limit, rounding=options.rounding)
     request = Request(
         measures=_measures(options.methods, experiment.data),
-        seeds=_seeds(options.seeds if options.seeds is not None else QUICK_SEEDS if quick else SEEDS),
+        seeds=seeds_of(options.seeds if options.seeds is not None else QUICK_SEEDS if quick else SEEDS),
         steps=_steps(options.step or (QUICK_STEP if quick else STEP), options.tokens),
         kinds=(True, False) if options.plain else (True,),
         score=options.score or default_score(experiment.data.name),
@@ -164,13 +164,6 @@ def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
     if not measures:
         raise InputError("There is no measure to hold against random; name one with --method.")
     return tuple(dict.fromkeys(measures))
-
-
-def _seeds(given: int | Sequence[int]) -> tuple[int, ...]:
-    seeds = range(given) if isinstance(given, int) else dict.fromkeys(given)
-    if not seeds:
-        raise InputError(f"seeds is {given!r}; it is a number of seeds from 1, or a list of seeds.")
-    return tuple(seeds)
 
 
 def _steps(step: int, tokens: int | None) -> Steps:

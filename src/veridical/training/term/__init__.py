@@ -119,6 +119,8 @@ Objective = tuple[Weighted, ...]
 def objective(spec: str) -> Objective:
     """`a:weight=1,b:weight=0.01` as terms; cross-entropy comes first, with weight 1 unless it is named."""
     chosen: list[Weighted] = []
+    if not listed(spec):
+        raise InputError(f"The objective is {spec!r}, so no term is named; name one, such as {BASE}, or leave it out.")
     for part in map(Spec.read, listed(spec)):
         name, options = part.name, dict(part.options)
         weight = read(options.pop("weight", 1.0), float, f"the weight of term {name!r}")
