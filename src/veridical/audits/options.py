@@ -52,6 +52,7 @@ class EvaluateOptions:
     parts: Annotated[Sequence[int] | None, Hidden("Only these parts of the texts, from 0.")] = None
     device: opt.Device = None
     budget: opt.Budget = None
+    progress: opt.Progress = None
     tick: opt.Ticks = None
 
 

@@ -88,8 +88,7 @@ class Verb:
     def arguments(self, typed: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of its function, from what was typed."""
         values = self._values({name: value for name, value in typed.items() if value not in (None, [], ())})
-        if values.get("as_json"):
-            values["progress"] = False
+        values["progress"] = not values.get("as_json")  # who types a command sees it, also in a log
         unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
         return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
 

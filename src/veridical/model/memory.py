@@ -6,7 +6,7 @@ passes fit, halved when one does not, and then kept, for every model and kind of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -72,19 +72,46 @@ def run_all(
 
     A batch that does not fit is run again as smaller ones: `run` keeps nothing of what it did not finish.
     """
+    for _ in passes(clf, lengths, run, work=work, budget=budget):
+        pass
+
+
+def passes(
+    clf: Classifier,
+    lengths: Sequence[int],
+    run: Callable[[list[int]], None],
+    *,
+    work: str,
+    budget: int | None = None,
+    in_order: bool = False,
+) -> Iterator[list[int]]:
+    """The same a batch at a time, each after it was run; `in_order`: next the one with the first row that waits.
+
+    Whatever the order, the batches are the same as long as the room is: all but the last are full.
+    """
     waiting = by_length(lengths)
     room = room_for(clf, work, budget)
     while waiting:
-        longest = lengths[waiting[0]]
-        batch = waiting[: max(1, room.tokens // max(1, longest))]
+        start = _start(waiting, lengths, room.tokens) if in_order else 0
+        longest = lengths[waiting[start]]
+        batch = waiting[start : start + max(1, room.tokens // max(1, longest))]
         if attempt(lambda batch=batch: run(batch), room, clf):
-            waiting = waiting[len(batch) :]
+            del waiting[start : start + len(batch)]
             if waiting:
                 room.grow()
+            yield batch
         elif len(batch) == 1 and room.tokens <= longest:
             raise too_long(longest, clf)
         else:
             room.shrink(len(batch), longest)
+
+
+def _start(waiting: Sequence[int], lengths: Sequence[int], tokens: int) -> int:
+    """Where among the rows by length the batch begins that holds the first of them."""
+    place, start = waiting.index(min(waiting)), 0
+    while (following := start + max(1, tokens // max(1, lengths[waiting[start]]))) <= place:
+        start = following
+    return start
 
 
 def attempt(run: Callable[[], None], room: Room, clf: Classifier) -> bool:
