@@ -60,7 +60,8 @@ def texts_heat(explanations: Sequence[Explanation], ax: Axes | None, figsize: Si
     _cells(ax, [[word.weight for word in row] for row in words], [one.signed for one in some])
     for y, row in enumerate(words):
         for x, word in enumerate(row):
-            colour = "white" if abs(word.weight) > 0.72 else "black"
+            dark = abs(word.weight) > (0.85 if word.weight < 0 else 0.6)  # orange is lighter than blue
+            colour = "white" if dark else "black"
             ax.text(x, y, short(printable(word.text), 12), ha="center", va="center", fontsize=7.5, color=colour)
     ax.set_xticks([])
     ax.set_yticks(range(len(some)), [short(f"{one.example.id}: {class_line(one)}", 30) for one in some])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from veridical.core.frames import Tabular
@@ -75,16 +75,17 @@ def _lines(by_method: Mapping[str, Sequence[Explanation]]) -> str:
     """A line per text and method: the class, the words that matter most, and the text."""
     cells = [["text", "explained", "", "method", "words that matter most", ""]]
     count = max(map(len, by_method.values()), default=0)
-    for same in list(zip(*by_method.values()))[:SHOWN]:
+    for same in list(zip(*by_method.values(), strict=False))[:SHOWN]:
+        one_class = len({explanation.target for explanation in same}) == 1
         for place, explanation in enumerate(same):
-            cells.append(_line(explanation, first=place == 0))
+            cells.append(_line(explanation, first=place == 0, same_class=place > 0 and one_class))
     if len(cells) == 1:
         return "no explanation"
     more = [f"and {count - SHOWN} more"] if count > SHOWN else []
     return "\n".join([to_text(cells, right=(2,)), *more])
 
 
-def _line(explanation: Explanation, *, first: bool) -> list[str]:
+def _line(explanation: Explanation, *, first: bool, same_class: bool) -> list[str]:
     strongest = top(pieces(explanation))
     largest = abs(strongest[0].score or 0.0) if strongest else 0.0
     words = ", ".join(
@@ -93,8 +94,8 @@ def _line(explanation: Explanation, *, first: bool) -> list[str]:
     text = printable(explanation.text).replace("\n", " ")
     return [
         _short(printable(explanation.example.id), 16) if first else "",
-        explanation.label,
-        f"{explanation.probabilities[explanation.target]:.3f}",
+        "" if same_class else explanation.label,
+        "" if same_class else f"{explanation.probabilities[explanation.target]:.3f}",
         explanation.method,
         words,
         _short(text, WIDTH) if first else "",
@@ -103,5 +104,3 @@ def _line(explanation: Explanation, *, first: bool) -> list[str]:
 
 def _short(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
-
-

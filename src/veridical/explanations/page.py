@@ -40,7 +40,7 @@ def explain_page(
 
 def explain_snippet(by_method: Mapping[str, Sequence[Explanation]], level: Level = "word") -> str:
     """The first texts of the same as a notebook shows them, and a word on the rest."""
-    texts = [_text(same, level) for same in zip(*(of_one[:SHOWN] for of_one in by_method.values()))]
+    texts = [_text(same, level) for same in zip(*(of_one[:SHOWN] for of_one in by_method.values()), strict=False)]
     more = max(map(len, by_method.values()), default=0) - len(texts)
     return render("explanations/snippet.html", texts=texts, more=more, **_signs(by_method))
 

@@ -29,6 +29,7 @@ class Series:
 
     name: str
     points: Mapping[str, Bounds]
+    colour: str = ""  # in place of the next
 
 
 def axes(ax: Axes | None, figsize: Size | None, usual: Size) -> Axes:
@@ -41,7 +42,7 @@ def axes(ax: Axes | None, figsize: Size | None, usual: Size) -> Axes:
         from matplotlib import pyplot
     except ImportError as missing:
         raise InputError(
-            "A plot needs matplotlib, which is not installed; run `pip install matplotlib` (or install veridical[plot])."
+            "A plot needs matplotlib, which is not installed; run `pip install matplotlib`, or install veridical[plot]."
         ) from missing
     return pyplot.subplots(figsize=figsize or usual, layout="constrained")[1]
 
@@ -81,34 +82,36 @@ def bars(
         bar.set(hatch=hatch, edgecolor="white", linewidth=0)
     plain(ax, grid="x")
     ax.set_yticks(range(len(names)), [short(name) for name in names])
-    ax.invert_yaxis()
+    ax.set_ylim(len(names) - 0.4, -0.6)
     ax.axvline(0, color=SOFT, linewidth=0.8, zorder=3)
     ax.set_xlabel(label, fontsize=SMALL, color=SOFT)
     return ax
 
 
-def intervals(series: Sequence[Series], label: str, ax: Axes | None, figsize: Size | None) -> Axes:
-    """Points with their intervals, a row per name; several series stand under each other in the row."""
-    names = list(dict.fromkeys(name for one in series for name in one.points))
-    step = 0.62 / max(1, len(series))
-    ax = axes(ax, figsize, (6.2, 1.1 + (0.2 + 0.17 * max(1, len(series))) * max(1, len(names))))
+def intervals(
+    series: Sequence[Series], label: str, ax: Axes | None, figsize: Size | None, *, order: Sequence[str] = ()
+) -> Axes:
+    """Points with their intervals, a row per name, those in `order` first; several series stand under each other in
+    the row."""
+    names = list(dict.fromkeys([*order, *(name for one in series for name in one.points)]))
+    rows: dict[str, list[int]] = {
+        name: [place for place, one in enumerate(series) if name in one.points] for name in names
+    }
+    most = max(map(len, rows.values()), default=1)
+    ax = axes(ax, figsize, (6.2, 1.1 + (0.2 + 0.17 * most) * max(1, len(names))))
     for place, one in enumerate(series):
-        colour, shape = COLOURS[place % len(COLOURS)], SHAPES[place % len(SHAPES)]
-        shift = (place - (len(series) - 1) / 2) * step
-        known = [(names.index(name) + shift, *bounds) for name, bounds in one.points.items() if bounds[0] is not None]
-        for y, _, low, high in known:
+        colour, shape = one.colour or COLOURS[place % len(COLOURS)], SHAPES[place % len(SHAPES)]
+        known: list[tuple[float, float]] = []
+        for name, (mean, low, high) in one.points.items():
+            if mean is None:
+                continue
+            y = names.index(name) + (rows[name].index(place) - (len(rows[name]) - 1) / 2) * 0.62 / most
+            known.append((mean, y))
             if low is not None and high is not None:
                 ax.plot([low, high], [y, y], color=colour, linewidth=1.4, zorder=2, solid_capstyle="butt")
-        ax.plot(
-            [mean for _, mean, *_ in known],
-            [y for y, *_ in known],
-            linestyle="none",
-            marker=shape,
-            markersize=5,
-            color=colour,
-            label=safe(one.name),
-            zorder=3,
-        )
+        x, y = zip(*known, strict=True) if known else ((), ())
+        style = {"linestyle": "none", "marker": shape, "markersize": 5, "color": colour, "zorder": 3}
+        ax.plot(x, y, label=safe(one.name), **style)  # type: ignore[arg-type]
     plain(ax, grid="x")
     ax.set_yticks(range(len(names)), [short(name, 36) for name in names])
     ax.set_ylim(len(names) - 0.4, -0.6)
@@ -126,7 +129,7 @@ def legend_above(ax: Axes, count: int) -> dict[str, Any]:
     return {
         "loc": "lower left",
         "bbox_to_anchor": (0, 1.01),
-        "ncols": max(1, min(count, int(wide // 1.7))),
+        "ncols": max(1, min(count, int(wide // 1.5))),
         "frameon": False,
         "fontsize": SMALL,
         "borderaxespad": 0.0,
@@ -142,8 +145,8 @@ class Curve:
     name: str
     x: Sequence[float]
     y: Sequence[float | None]
-    low: Sequence[float | None]
-    high: Sequence[float | None]
+    low: Sequence[float | None] = ()  # () where there are none
+    high: Sequence[float | None] = ()
     baseline: bool = False  # drawn dashed and grey
 
 
@@ -155,7 +158,7 @@ def curves(given: Sequence[Curve], labels: tuple[str, str], ax: Axes | None, fig
         colour = GREY if curve.baseline else COLOURS[place % len(COLOURS)]
         shape = "" if curve.baseline else SHAPES[place % len(SHAPES)]
         place += not curve.baseline
-        whole = [i for i, (low, high) in enumerate(zip(curve.low, curve.high, strict=True)) if None not in (low, high)]
+        whole = [i for i, bounds in enumerate(zip(curve.low, curve.high, strict=True)) if None not in bounds]
         if whole:
             low, high = ([bound[i] for i in whole] for bound in (curve.low, curve.high))
             ax.fill_between([curve.x[i] for i in whole], low, high, color=colour, alpha=0.15, linewidth=0)  # type: ignore[arg-type]
@@ -171,6 +174,7 @@ def curves(given: Sequence[Curve], labels: tuple[str, str], ax: Axes | None, fig
             label=safe(curve.name),
         )
     plain(ax, grid="y")
+    ax.xaxis.get_major_locator().set_params(integer=True)  # type: ignore[attr-defined]  epochs, per cent, tokens
     ax.set_xlabel(labels[0], fontsize=SMALL, color=SOFT)
     ax.set_ylabel(labels[1], fontsize=SMALL, color=SOFT)
     if given:
