@@ -125,7 +125,7 @@ def test_a_finished_run_returns_at_once(model: str, tmp_path: Path, monkeypatch:
 
 def test_a_folder_of_another_spec_is_refused(model: str, tmp_path: Path):
     train(toy(), model, config=FAST, out=tmp_path / "run", progress=False)
-    with pytest.raises(InputError, match=r"train\.batch is 8 there and 4 now; choose another --out"):
+    with pytest.raises(InputError, match=r"train\.batch is 8 there and 4 now; choose another out"):
         train(toy(), model, config=replace(FAST, batch=4), out=tmp_path / "run", progress=False)
     with pytest.raises(InputError, match=r"data\.hash is"):
         train(toy(train=41), model, config=FAST, out=tmp_path / "run", progress=False)

@@ -20,6 +20,7 @@ from veridical.core.kinds import as_annotated
 from veridical.core.progress import Report, for_work
 from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
+from veridical.core.wording import option
 from veridical.data.objects import examples_of
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 from veridical.explanations.explanation import Explanation
@@ -340,7 +341,8 @@ def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
     if cut:
         warnings.warn(
             f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
-            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with --overlap N.",
+            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with "
+            f"{option('overlap=N')}.",
             Caution,
             stacklevel=3,
         )

@@ -16,6 +16,7 @@ import torch
 from veridical.core.device import said_batch_tokens
 from veridical.core.errors import ExhaustedError
 from veridical.core.options import TOKEN_BUDGET
+from veridical.core.wording import option
 from veridical.model.classifier import Classifier
 
 START = 8192  # tokens of the first pass on an accelerator
@@ -148,7 +149,7 @@ def move(clf: Classifier, device: torch.device) -> None:
         _release(device)
         raise ExhaustedError(
             f"The weights of {clf.name} do not fit into the memory of {device}; take a smaller model, or choose "
-            "another device (--device cpu)."
+            f"another device ({_elsewhere()})."
         ) from problem
 
 
@@ -170,8 +171,12 @@ def is_exhaustion(problem: BaseException) -> bool:
     return isinstance(problem, RuntimeError) and any(words in text for words in WORDS)
 
 
+def _elsewhere() -> str:
+    return option('device="cpu"')
+
+
 def too_long(tokens: int, clf: Classifier) -> ExhaustedError:
     return ExhaustedError(
         f"A text of {tokens} tokens does not fit into the memory of {clf.device}, even alone; shorten it (a model "
-        "trained with a smaller max_length does so by itself), or choose another device (--device cpu)."
+        f"trained with a smaller max_length does so by itself), or choose another device ({_elsewhere()})."
     )

@@ -18,7 +18,7 @@ from veridical.retraining.roar.curve import Side
 from veridical.retraining.roar.record import SCORE, Gap, MeanArea, MeanCurve, RoarSummary, TimeSpent
 
 # Of five normal values, two thousand times over.
-NARROW = "; of five values they hold the truth in about 84 of 100 cases, where --interval t holds it in 95"
+NARROW = "; of five values they hold the truth in about 84 of 100 cases, where Student's hold it in 95"
 INTERVAL = {
     "bca": f"bias-corrected bootstraps (BCa, 9,999 resamples), as in the paper{NARROW}",
     "percentile": f"plain bootstraps (9,999 resamples){NARROW}",

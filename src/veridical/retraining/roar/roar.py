@@ -22,6 +22,7 @@ from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
 from veridical.core.spec import listed
+from veridical.core.wording import option
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
@@ -98,13 +99,13 @@ def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
             if without is not None:
                 raise InputError(
                     f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
-                    "leave it out of --method, or use data that has them."
+                    f"leave it out of {option('methods', '--method')}, or use data that has them."
                 )
             measures.append(spec)
         elif all_methods.choose(spec).entry.name != RANDOM:
             measures.append(all_methods.choose(spec).label)
     if not measures:
-        raise InputError("There is no measure to hold against random; name one with --method.")
+        raise InputError(f"There is no measure to hold against random; name one with {option('methods', '--method')}.")
     return tuple(dict.fromkeys(measures))
 
 
