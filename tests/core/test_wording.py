@@ -40,14 +40,10 @@ def test_an_option_in_both_tongues(said, words):
 
 
 def test_the_same_mistake_told_to_both():
-    for words in ("engine=.ray.", "--engine ray"):
-        with pytest.raises(InputError, match=f"is of a Ray cluster; give {words} with it") as caught:
-            if words.startswith("--"):
-                with typed():
-                    check("local", None, None, "auto")
-            else:
-                check("local", None, None, "auto")
-        assert str(caught.value).count("engine") == 1
+    with pytest.raises(InputError, match='is of a Ray cluster; give engine="ray" with it'):
+        check("local", None, None, "auto")
+    with typed(), pytest.raises(InputError, match="is of a Ray cluster; give --engine ray with it"):
+        check("local", None, None, "auto")
     with pytest.raises(InputError, match=r"give seeds=range\(5\) or fresh="):
         ValidateOptions(out="x", seeds=(), fresh=())
 

@@ -6,18 +6,21 @@ import io
 import sys
 
 import pytest
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot
-
 from test_display import made
+
 from veridical.core.errors import InputError
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
 SIGNED = made("a fine $1 film", [0.1, 1.0, -0.4, 0.2])
-UNSIGNED = made("a fine $1 film", [0.1, 1.0, 0.4, 0.2], signed=False)
+UNmatplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+pyplot = pytest.importorskip("matplotlib.pyplot")
+
+SIGNED = made("a fine $1 film", [0.1, 1.0, 0.4, 0.2], signed=False)
 
 
 @pytest.fixture(autouse=True)
