@@ -16,11 +16,7 @@ matplotlib.use("Agg")
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
 SIGNED = made("a fine $1 film", [0.1, 1.0, -0.4, 0.2])
-UNmatplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-pyplot = pytest.importorskip("matplotlib.pyplot")
-
-SIGNED = made("a fine $1 film", [0.1, 1.0, 0.4, 0.2], signed=False)
+UNSIGNED = made("a fine $1 film", [0.1, 1.0, 0.4, 0.2], signed=False)
 
 
 @pytest.fixture(autouse=True)
