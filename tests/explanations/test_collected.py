@@ -179,5 +179,6 @@ def test_the_warning_of_cuts_speaks_python(clf):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         veridical.explain(clf, " ".join(TEXTS[4:5] * 5), "gradient")
-    (caution,) = [str(one.message) for one in seen if issubclass(one.category, Caution)]
-    assert caution.endswith("explains them whole with overlap=N.")
+    (caution,) = [one for one in seen if issubclass(one.category, Caution)]
+    assert str(caution.message).endswith("explains them whole with overlap=N.")
+    assert caution.filename == __file__  # the line that called

@@ -110,7 +110,7 @@ def _evaluated(
     places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
     of_part = {number: slice(number * job.part, (number + 1) * job.part) for number in numbers}
     encoded = {number: job.clf.encode(texts[rows]) for number, rows in of_part.items()}
-    warn_of_cuts(job.clf, [text for part in encoded.values() for text in part])
+    warn_of_cuts(job.clf, [text for part in encoded.values() for text in part], above=4)
     cells: list[Cell] = []
     by_method: dict[str, list[Attribution]] = {}
     count = sum(map(len, encoded.values()))

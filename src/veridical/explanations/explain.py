@@ -147,7 +147,7 @@ def _asked(
     chosen = [methods.choose(spec, **options) for spec in specs]
     which = read_target(target, clf.labels)
     encoded = clf.encode(examples, overlap=overlap)
-    warn_of_cuts(clf, encoded)
+    warn_of_cuts(clf, encoded, above=4)
     return _Asked(clf, encoded, chosen, which)
 
 
@@ -335,8 +335,8 @@ def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         yield indices[start : start + size]
 
 
-def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
-    """Truncation is never silent."""
+def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded], *, above: int = 3) -> None:
+    """Truncation is never silent. `above` this function, so many calls up, stands the user's line."""
     cut = [e for e in encoded if e.cut]
     if cut:
         warnings.warn(
@@ -344,5 +344,5 @@ def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
             f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with "
             f"{option('overlap=N')}.",
             Caution,
-            stacklevel=3,
+            stacklevel=above + 1,
         )
