@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import veridical
 from veridical.attribution import methods
 from veridical.cli.explain import METHODS
 from veridical.metric import metrics
@@ -87,3 +88,19 @@ def test_files_that_are_named_are_there(page):
     """CONTRIBUTING's examples name files that a reader is to write."""
     named = set(re.findall(r"`((?:[\w-]+/)+[\w-]+\.py)`", page.read_text(encoding="utf-8")))
     assert not {path for path in named if not any((place / path).exists() for place in (ROOT, ROOT / "src/veridical"))}
+
+
+def test_the_columns_of_every_table_are_documented():
+    page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
+    kinds = {
+        "explain": veridical.Explanations,
+        "evaluate": veridical.Evaluation,
+        "audit": veridical.Audit,
+        "roar": veridical.Roar,
+        "train": veridical.Run,
+        "validate": veridical.Validation,
+    }
+    for verb, kind in kinds.items():
+        (row,) = re.findall(rf"^\| `{verb}` \|[^|]*\|(.*)\|$", page, re.MULTILINE)
+        named = re.findall(r"`(\w+)`", row)
+        assert named[: len(kind.COLUMNS)] == list(kind.COLUMNS)

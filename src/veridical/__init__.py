@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from veridical.core import moved
 
 if TYPE_CHECKING:  # the same names for type checkers
-    from veridical.audits.audit import Audit as Audit
     from veridical.audits.audit import audit as audit
-    from veridical.audits.evaluate import Evaluation as Evaluation
     from veridical.audits.evaluate import evaluate as evaluate
+    from veridical.audits.evaluation import Evaluation as Evaluation
+    from veridical.audits.finished import Audit as Audit
     from veridical.core.errors import InputError as InputError
     from veridical.core.plugins import use as use
     from veridical.core.records import Attribution as Attribution
@@ -24,9 +24,12 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.data import load_data as load_data
     from veridical.explanations.alignment import to_attributions as to_attributions
     from veridical.explanations.attribute import attribute as attribute
+    from veridical.explanations.collected import Explanations as Explanations
+    from veridical.explanations.collected import ExplanationsByMethod as ExplanationsByMethod
     from veridical.explanations.exchange import read_explanations as read_explanations
     from veridical.explanations.exchange import write_explanations as write_explanations
     from veridical.explanations.explain import explain as explain
+    from veridical.explanations.explain import explain_iter as explain_iter
     from veridical.explanations.explanation import Explanation as Explanation
     from veridical.grid.status import status as status
     from veridical.model.classifier import Classifier as Classifier
@@ -36,15 +39,15 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.probes.guidance.guidance import guidance as guidance
     from veridical.probes.pos import pos as pos
     from veridical.probes.robustness import robustness as robustness
-    from veridical.probes.validation.validate import Validation as Validation
+    from veridical.probes.validation.finished import Validation as Validation
     from veridical.probes.validation.validate import validate as validate
     from veridical.retraining.fresh import Fresh as Fresh
     from veridical.retraining.fresh import fresh as fresh
-    from veridical.retraining.roar.roar import Roar as Roar
+    from veridical.retraining.roar.finished import Roar as Roar
     from veridical.retraining.roar.roar import roar as roar
     from veridical.training.config import TrainConfig as TrainConfig
+    from veridical.training.run import Run as Run
     from veridical.training.search import search as search
-    from veridical.training.train import Run as Run
     from veridical.training.train import train as train
     from veridical.training.trainer import VeridicalTrainer as VeridicalTrainer
 
@@ -52,26 +55,29 @@ if TYPE_CHECKING:  # the same names for type checkers
 
 _HOME = {
     "Attribution": "core.records",
-    "Audit": "audits.audit",
+    "Audit": "audits.finished",
     "Classifier": "model.classifier",
     "Cost": "core.records",
     "Dataset": "core.records",
-    "Evaluation": "audits.evaluate",
+    "Evaluation": "audits.evaluation",
     "Example": "core.records",
     "Explanation": "explanations.explanation",
+    "Explanations": "explanations.collected",
+    "ExplanationsByMethod": "explanations.collected",
     "Fresh": "retraining.fresh",
     "Guidance": "probes.guidance.guidance",
     "InputError": "core.errors",
-    "Roar": "retraining.roar.roar",
-    "Run": "training.train",
+    "Roar": "retraining.roar.finished",
+    "Run": "training.run",
     "TrainConfig": "training.config",
-    "Validation": "probes.validation.validate",
+    "Validation": "probes.validation.finished",
     "VeridicalTrainer": "training.trainer",
     "attack": "probes.attack",
     "attribute": "explanations.attribute",
     "audit": "audits.audit",
     "evaluate": "audits.evaluate",
     "explain": "explanations.explain",
+    "explain_iter": "explanations.explain",
     "fresh": "retraining.fresh",
     "guidance": "probes.guidance.guidance",
     "load": "model.load",

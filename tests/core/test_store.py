@@ -357,7 +357,7 @@ def test_a_folder_belongs_to_one_spec(tmp_path: Path):
     store.write_json(tmp_path / "run" / "spec.json", spec)
     store.claim(tmp_path / "run", spec)
     other = {"seed": 1, "train": {"lr": 0.2, "batch": 8}}
-    with pytest.raises(InputError, match=r"train\.lr is 0\.1 there and 0\.2 now; choose another --out") as caught:
+    with pytest.raises(InputError, match=r"train\.lr is 0\.1 there and 0\.2 now; choose another out") as caught:
         store.claim(tmp_path / "run", other)
     assert "batch" not in str(caught.value)
     (tmp_path / "photos").mkdir()

@@ -178,7 +178,7 @@ def test_one_text_that_does_not_fit_is_a_sentence(clf):
     with (
         pretend.memory(longest() * 16),
         pytest.raises(
-            ExhaustedError, match=r"A text of \d+ tokens does not fit into the memory of pretend:0.*--device cpu"
+            ExhaustedError, match=r"A text of \d+ tokens does not fit into the memory of pretend:0.*device=\"cpu\""
         ),
     ):
         predict(clf, texts("bert"))

@@ -105,7 +105,10 @@ def test_a_step_that_does_not_fit_is_taken_in_smaller_passes(tmp_path):
 
 
 def test_a_text_that_is_too_long_for_memory_is_a_sentence(model, tmp_path):
-    with pretend.memory(2000), pytest.raises(ExhaustedError, match=r"The weights of .* do not fit into .*--device cpu"):
+    with (
+        pretend.memory(2000),
+        pytest.raises(ExhaustedError, match=r"The weights of .* do not fit into .*device=.cpu"),
+    ):
         train(toy(8, 8, 0), model, device=str(DEVICE), config=CONFIG, out=tmp_path / "weights", progress=False)
     largest = max(p.numel() * 4 for p in load(model, device="cpu").model.parameters())
     narrow = {"config": {"epochs": 1, "batch": 2}, "out": tmp_path / "run", "progress": False}

@@ -11,8 +11,9 @@ from rich.console import Console
 import veridical
 from tiny import FAMILIES, PAIRS, TEXTS, tiny
 from veridical.core.records import Cost, Encoded, Example
-from veridical.explanations.display import as_html, as_rich, as_text, cost_line, duration, number, pieces, top
+from veridical.explanations.display import as_rich, as_text, cost_line, duration, number, pieces, top
 from veridical.explanations.explanation import Explanation
+from veridical.explanations.page import explain_snippet
 
 SCRIPT = '<script>alert(1)</script> & "quotes" the film'
 
@@ -84,7 +85,7 @@ def test_plain_text_has_every_word_with_its_score_and_no_special_token():
 def test_context_is_shown_apart():
     explanation = made("a fine film", [0.1, 1.5, -0.2], context="Is it <good>?")
     assert "context: Is it <good>?" in as_text(explanation)
-    assert "context (not explained): Is it &lt;good&gt;?" in as_html(explanation)
+    assert "(read by the model, not explained): Is it &lt;good&gt;?" in explanation._repr_html_()
     model, tokenizer = tiny("bert", pair=True)
     text, question = PAIRS[0]
     (found,) = veridical.explain((clf := veridical.load(model, tokenizer)), Example("0", text, None, question))
@@ -136,16 +137,16 @@ def test_notebook_snippet_escapes_everything(text):
     count = len(text.split())
     explanation = made(text, [1.0] * count, context=text)
     parser = Collector()
-    parser.feed(as_html(explanation))
-    assert set(parser.tags) <= {"div", "b", "span"}
+    parser.feed(explain_snippet({text: [explanation]}))
+    assert set(parser.tags) <= {*"div style section h2 span ul li p strong code mark".split()}
     assert text.replace("\r\n", "\n").replace("\r", "\n") in parser.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def test_snippet_states_method_class_and_cost():
-    shown = as_html(made(SCRIPT, [1.0, 0.5, 0.2, 0.1, 0.3]))
+    shown = made(SCRIPT, [1.0, 0.5, 0.2, 0.1, 0.3])._repr_html_()
     assert "<script" not in shown
     assert "&lt;script&gt;" in shown
-    for stated in ("occlusion", "positive (0.750)", "500 ms, 4 forward passes"):
+    for stated in ("occlusion", "predicted positive", "0.750", "500 ms, 4 forward passes"):
         assert stated in shown
 
 
@@ -153,7 +154,7 @@ def test_all_zero_scores_show_no_marks():
     explanation = made("a fine film", [0.0, 0.0, 0.0])
     assert top(pieces(explanation)) == []
     assert str(as_rich(explanation)) == "a fine film"
-    assert "rgba" not in as_html(explanation)
+    assert "--w:" not in explanation._repr_html_().partition('<section class="text">')[2]
 
 
 @pytest.mark.parametrize(

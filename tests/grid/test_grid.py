@@ -100,7 +100,7 @@ def test_grids_that_could_not_end_and_settings_that_make_no_sense(tmp_path):
     for wrong, words in [
         ({"engine": "slurm"}, "There is no engine 'slurm'"),
         ({"workers": 0}, "0 workers"),
-        ({"address": "auto"}, "--engine ray"),
+        ({"address": "auto"}, "engine=.ray"),
         ({"shard": "0/8"}, "from 1"),
     ]:
         with pytest.raises(InputError, match=words):

@@ -125,7 +125,7 @@ def test_a_finished_run_returns_at_once(model: str, tmp_path: Path, monkeypatch:
 
 def test_a_folder_of_another_spec_is_refused(model: str, tmp_path: Path):
     train(toy(), model, config=FAST, out=tmp_path / "run", progress=False)
-    with pytest.raises(InputError, match=r"train\.batch is 8 there and 4 now; choose another --out"):
+    with pytest.raises(InputError, match=r"train\.batch is 8 there and 4 now; choose another out"):
         train(toy(), model, config=replace(FAST, batch=4), out=tmp_path / "run", progress=False)
     with pytest.raises(InputError, match=r"data\.hash is"):
         train(toy(train=41), model, config=FAST, out=tmp_path / "run", progress=False)
@@ -197,7 +197,7 @@ def test_texts_that_are_cut_are_counted(still: str, tmp_path: Path, capsys: pyte
     data = toy(train=8)
     long = Example("long", "film " * 100, 0)
     data = replace(data, splits={**data.splits, "train": (*data.splits["train"], long)})
-    run = train(data, still, config=replace(FAST, epochs=1), out=tmp_path / "run")
+    run = train(data, still, config=replace(FAST, epochs=1), out=tmp_path / "run", progress=True)
     assert run.cut["train"] == {"texts": 1, "tokens": 102 - 64}
     assert run.cut["dev"] == {"texts": 0, "tokens": 0}
     assert log_of(run.folder)[0]["cut"]["train"] == {"texts": 1, "tokens": 38}
@@ -514,10 +514,10 @@ def test_progress_is_a_bar_in_a_terminal_and_sparse_lines_elsewhere(
         assert out == ""  # standard output is for results
         return err.splitlines()
 
-    lines = shown(None)
+    lines = shown(True)
     assert lines[0] == "work: 4 of 40  loss 3"
     assert (len(lines), lines[-1]) == (11, "the end [b]")
-    assert shown(False) == []
+    assert shown(False) == shown(None) == []
     monkeypatch.setenv("FORCE_COLOR", "1")
     bar = "\n".join(shown(None))
     assert "40/40" in bar

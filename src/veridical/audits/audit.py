@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from veridical.audits import selection, stability
 from veridical.audits.corpora import Corpus, corpora_of, insist_on_split
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
+from veridical.audits.finished import Audit
 from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
 from veridical.audits.options import AuditOptions, seconds_of
 from veridical.audits.parts import Desk, Spread, asking, prepare
@@ -52,22 +53,6 @@ from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 
 RETRAINING = "roar.html"  # the section on a ROAR run that `veridical report --roar` has put beside an audit
-
-
-@dataclass(frozen=True)
-class Audit:
-    """What an audit found and where it lies."""
-
-    folder: Path
-    summary: AuditSummary
-
-    @property
-    def page(self) -> Path:
-        return self.folder / "report.html"
-
-    @property
-    def verdict(self) -> str:
-        return self.summary.verdicts[0].sentence
 
 
 @takes(AuditOptions)

@@ -23,10 +23,12 @@ from typing import Any
 import numpy as np
 
 from veridical.attribution import Method, methods
+from veridical.audits.evaluation import Evaluation
 from veridical.audits.options import PART, Draw, EvaluateOptions
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.options import Tick, takes
+from veridical.core.progress import Report, for_work
 from veridical.core.readable import shown
 from veridical.core.records import Attribution, Cell, Encoded, Example, Explained, Given, Score
 from veridical.core.registry import Choice
@@ -42,28 +44,6 @@ from veridical.model.ask import Asker, ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.target import Which, read_target
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What `evaluate` returns: a cell per method, metric and example, and the explanations themselves."""
-
-    cells: tuple[Cell, ...]
-    attributions: Mapping[str, tuple[Attribution, ...]]  # by method, in the order of the examples
-
-    def mean(self, metric: str, method: str) -> float | None:
-        """Mean over the examples on which the metric is defined."""
-        values = [
-            cell.score.value
-            for cell in self.cells
-            if cell.metric == metric and cell.method == method and not cell.control and cell.score.value is not None
-        ]
-        return float(np.mean(values)) if values else None
-
-    def table(self) -> dict[str, dict[str, float | None]]:
-        """method -> metric -> mean over examples."""
-        names = dict.fromkeys(cell.metric for cell in self.cells)
-        return {method: {name: self.mean(name, method) for name in names} for method in self.attributions}
 
 
 @takes(EvaluateOptions)
@@ -95,11 +75,11 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     _check(job, foreign)
     numbers = range(math.ceil(len(texts) / options.part)) if options.parts is None else options.parts
     if job.folder is None:
-        return _evaluated(job, texts, foreign, numbers, options.tick)
+        return _evaluated(job, texts, foreign, numbers, options.tick, options.progress)
     # Who does some parts alone shares the folder with those who do others.
     with alone(job.folder) if options.parts is None else nullcontext():
         _claim(job.folder, job, texts)
-        return _evaluated(job, texts, foreign, numbers, options.tick)
+        return _evaluated(job, texts, foreign, numbers, options.tick, options.progress)
 
 
 @dataclass(frozen=True)
@@ -124,23 +104,27 @@ def _evaluated(
     foreign: Mapping[str, Sequence[Attribution]],
     numbers: Iterable[int],
     tick: Tick | None,
+    progress: bool | None,
 ) -> Evaluation:
     """Part by part, explained by our methods and scored with the explanations made elsewhere."""
     places = {choice.label: _place(choice) for choice in job.methods}
     places |= {name: f"{store.slug(name)}-{_content(rows)}" for name, rows in foreign.items()}
     of_part = {number: slice(number * job.part, (number + 1) * job.part) for number in numbers}
     encoded = {number: job.clf.encode(texts[rows]) for number, rows in of_part.items()}
-    warn_of_cuts(job.clf, [text for part in encoded.values() for text in part])
+    warn_of_cuts(job.clf, [text for part in encoded.values() for text in part], above=4)
     cells: list[Cell] = []
     by_method: dict[str, list[Attribution]] = {}
-    for number, part in encoded.items():
-        ours = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
-        both = {**ours, **{name: rows[of_part[number]] for name, rows in foreign.items()}}
-        cells += _cells(job, both, places, part, number)
-        for name, rows in both.items():
-            by_method.setdefault(name, []).extend(rows)
-        if tick is not None:
-            tick(len(part))
+    count = sum(map(len, encoded.values()))
+    with Report("Evaluating", count, progress=for_work(progress, count)) as report:
+        for number, part in encoded.items():
+            ours = {choice.label: _attributions(job, choice, part, number) for choice in job.methods}
+            both = {**ours, **{name: rows[of_part[number]] for name, rows in foreign.items()}}
+            cells += _cells(job, both, places, part, number)
+            for name, rows in both.items():
+                by_method.setdefault(name, []).extend(rows)
+            report.advance(steps=len(part))
+            if tick is not None:
+                tick(len(part))
     return Evaluation(tuple(cells), {name: tuple(rows) for name, rows in by_method.items()})
 
 

@@ -59,6 +59,7 @@ class EvaluateOptions:
     parts: Annotated[Sequence[int] | None, Hidden("Only these parts of the texts, from 0.")] = None
     device: opt.Device = None
     budget: opt.Budget = None
+    progress: opt.Progress = None
     tick: opt.Ticks = None
 
 
@@ -74,7 +75,7 @@ class AuditOptions:
     split: opt.Split = "test"
     limit: Annotated[Count | None, Help("At most so many texts per corpus.", default=f"{LOOKS[-1]}")] = None
     ood_limit: Annotated[Count | None, Hidden("The same of every other corpus.", default="as many")] = None
-    quick: Annotated[bool, Help(f"A first verdict: --passes {QUICK_PASSES}.")] = False
+    quick: Annotated[bool, Help(f"A first verdict, within {QUICK_PASSES} passes.")] = False
     thorough: Annotated[bool, Help(f"Up to {THOROUGH[-1]} texts, where fewer do not settle it.")] = False
     fixed: Annotated[Count | None, Help("Every method on N texts, looked at once, instead of stopping early.")] = None
     time: Annotated[str | None, Help("Keep to a time: 90s, 10m, 2h.", "TIME")] = None

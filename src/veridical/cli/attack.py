@@ -47,7 +47,7 @@ def attack(
 
     dataset = load_data(str(data), limit=limit, splits=[split], seed=options.seed)
     attacks = {}
-    with Report("Attacking", len(models) * len(dataset.splits[split]), progress=False if as_json else None) as report:
+    with Report("Attacking", len(models) * len(dataset.splits[split]), progress=not as_json) as report:
         how = replace(options, tick=lambda count: report.advance(steps=count))
         for model in models:
             clf = load(model)

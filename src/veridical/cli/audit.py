@@ -10,8 +10,6 @@ from veridical.audits.options import AuditOptions
 from veridical.cli.speech import tell
 from veridical.core.options import Json
 
-LISTS = {"believe": "believe", "as_good": "as good", "open": "open", "behind": "worse", "chance": "do not use"}
-
 if TYPE_CHECKING:
     from veridical.audits.audit import Audit
 
@@ -38,24 +36,11 @@ def audit(options: AuditOptions, as_json: Json = False) -> None:
 
 def print_audit(result: Audit) -> None:
     """The verdict, the ranking and where the page lies."""
-    from veridical.core.tables import to_text
+    from veridical.audits.finished import ranking_table
 
-    summary = result.summary
     tell(f"\n{result.verdict}\n")
-    cells = [["", "method", "", "net wins over chance", "over the first", "texts", "passes a text"]]
-    standings = [standing for standing in summary.ranking if standing.corpus == summary.corpora[0].name]
-    for row in sorted(standings, key=lambda standing: standing.place):
-        chance = _net(row.net_chance, row.net_chance_low, row.net_chance_high)
-        first = _net(row.net_first, row.net_first_low, row.net_first_high)
-        passes = "" if row.passes is None else f"{row.passes:.3g}"
-        cells.append([str(row.place), row.method, LISTS.get(row.list or "", ""), chance, first, str(row.n), passes])
-    if standings:
-        typer.echo(to_text(cells))
-    for note in summary.verdicts[0].notes:
+    if table := ranking_table(result.summary):
+        typer.echo(table)
+    for note in result.summary.verdicts[0].notes:
         tell(note)
     typer.echo(f"\nreport {result.page}")
-
-
-def _net(mean: float | None, low: float | None, high: float | None) -> str:
-    interval = "" if low is None or high is None else f" ({low:+.2f} to {high:+.2f})"
-    return "" if mean is None else f"{mean:+.2f}{interval}"

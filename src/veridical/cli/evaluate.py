@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -50,7 +49,6 @@ def evaluate(
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
     from veridical.core import store
-    from veridical.core.progress import Report
     from veridical.data import load_data
     from veridical.explanations.alignment import to_attributions
     from veridical.explanations.exchange import read_explanations
@@ -66,9 +64,8 @@ def evaluate(
     )
     settings = {"target": target, "split": split, "seed": options.seed}
     with nullcontext() if out is None else claim(out, clf, [corpus], settings):
-        with Report("Evaluating", len(corpus.examples), progress=False if as_json else None) as report:
-            how = replace(options, explanations=foreign, corpus=corpus.name, tick=partial(report.advance, ""))
-            evaluation = run(clf, corpus.examples, **vars(how))
+        how = replace(options, explanations=foreign, corpus=corpus.name)
+        evaluation = run(clf, corpus.examples, **vars(how))
         if out is not None:
             store.write_parquet(Path(out) / "scores.parquet", columns(evaluation.cells))
     if as_json:

@@ -76,7 +76,7 @@ def explain(
     insist_on_model(model)
     # All that a user can mistake has been looked at; what follows takes seconds to import.
     from veridical.attribution import methods as known
-    from veridical.core.progress import Report
+    from veridical.core.progress import LITTLE
     from veridical.explanations.explain import explain as run
     from veridical.model.load import load
 
@@ -87,9 +87,7 @@ def explain(
 
         examples = relabel(examples, labels, clf.labels)
     windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
-    with Report("Explaining", windows, progress=None if windows > 8 else False) as report:
-        tick = lambda count: report.advance(steps=count)  # noqa: E731
-        explained = run(clf, examples, chosen, target=target, overlap=overlap, tick=tick)
+    explained = run(clf, examples, chosen, target=target, overlap=overlap, progress=windows > LITTLE)
     if html is not None:
         from veridical.core import store
         from veridical.explanations.page import explain_page
@@ -181,8 +179,8 @@ def show(explained: Mapping[str, Sequence[Explanation]], level: Level) -> None:
             console.print(_indented(Text.assemble((explanation.method, "bold"), " ", (about, "dim")), 2))
             console.print(_indented(as_rich(explanation, level, colour=colour), 4))
         console.print()
-    signed = any(explanation.signed for several in explained.values() for explanation in several)
-    console.print(legend(signed, colour=colour))
+    signs = {explanation.signed for several in explained.values() for explanation in several}
+    console.print(legend(True in signs, False in signs, colour=colour))
 
 
 def _indented(text: Text, by: int) -> Padding:

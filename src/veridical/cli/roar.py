@@ -38,26 +38,16 @@ def roar(options: RoarOptions, as_json: Json = False) -> None:
 def print_cost(cost: Estimate) -> None:
     """What would be run, by measure."""
     from veridical.core.tables import to_text
-    from veridical.retraining.roar.timing import spell
+    from veridical.retraining.roar.finished import cost_cells
 
-    cells = [["", "trainings", "explanations", "of one core"]]
-    for row in cost.rows:
-        cells.append([row.measure, str(row.trainings), str(row.explanations), spell(row.seconds)])
-    cells.append(["together", str(cost.trainings), str(cost.explanations), spell(cost.seconds)])
-    typer.echo(to_text(cells, right=(1, 2, 3)))
+    typer.echo(to_text(cost_cells(cost), right=(1, 2, 3)))
 
 
 def print_roar(result: Roar) -> None:
     """The answer, the areas and where the page lies."""
     from veridical.core.tables import to_text
+    from veridical.retraining.roar.finished import area_cells
 
     tell(f"\n{result.summary.answer}\n")
-    what = f"{result.summary.areas[0].what}, %"  # a mean gap is in points of the score: also of a hundred
-    cells = [["measure", what, "95%", "seeds", "verdict"]]
-    for area in result.summary.areas:
-        name = area.measure if area.recursive else f"{area.measure}, not recursive"
-        mean = "" if area.mean is None else f"{100 * area.mean:.1f}"
-        interval = "" if area.low is None or area.high is None else f"{100 * area.low:.1f} to {100 * area.high:.1f}"
-        cells.append([name, mean, interval, str(area.n), area.verdict])
-    typer.echo(to_text(cells, right=(1, 3)))
+    typer.echo(to_text(area_cells(result.summary), right=(1, 3)))
     typer.echo(f"\nreport {result.page}")

@@ -46,7 +46,7 @@ def robustness(
     if options.target == "gold":
         examples = relabel(examples, dataset.labels, load(models[0]).labels)
     total = len(examples) * len(chosen) * (len(models) + (options.untrained != "none"))
-    with Report("Explaining", total, progress=False if as_json else None) as report:
+    with Report("Explaining", total, progress=not as_json) as report:
         how = replace(options, tick=lambda count: report.advance(steps=count))
         result = run(models, examples, **vars(how))
     if as_json:

@@ -154,7 +154,7 @@ def _compute(commands: Sequence[Command], folder: Path, how: dict[str, Any], sil
     cells = recipes.cells(commands, folder)
     if not cells:
         return
-    with Report("Running", len(cells), done=_done(cells, folder), progress=False if silent else None) as report:
+    with Report("Running", len(cells), done=_done(cells, folder), progress=not silent) as report:
         try:
             compute(cells, folder, tick=report.advance, **how)
         except GridError as problem:

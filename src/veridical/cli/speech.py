@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from veridical.core.errors import BreakdownError, Caution, ExhaustedError, GridError, InputError, is_exhaustion
 from veridical.core.options import Help
 from veridical.core.readable import UnreadableError, one_line, typed_text
+from veridical.core.wording import typed
 
 BROKEN, MISTAKE, INTERRUPTED = 1, 2, 130
 
@@ -74,7 +75,7 @@ class PlainGroup(TyperGroup):
             os.environ.setdefault(name, value)
         try:
             _insist_on_working_directory()
-            with _warnings_as_lines():
+            with typed(), _warnings_as_lines():
                 return super().invoke(ctx)  # type: ignore[arg-type]
         except InputError as mistake:
             say(one_line(str(mistake)))

@@ -34,29 +34,11 @@ def validate(options: ValidateOptions, as_json: Json = False) -> None:
 def print_validation(result: Validation) -> None:
     """The answer, the errors of every panel and where the page lies."""
     from veridical.core.tables import to_text
-    from veridical.probes.validation.page import rate
+    from veridical.probes.validation.finished import RIGHT, error_cells
 
     summary = result.summary
     tell(f"\n{summary.answer}\n")
-    cells = [
-        [
-            "panel",
-            "E1, choosing",
-            "silent",
-            "E1, fresh",
-            "silent",
-            "by need",
-            "by need, fresh",
-            "E2, choosing",
-            "E2, fresh",
-        ]
-    ]
-    for first, fresh in zip(summary.first, summary.fresh, strict=True):
-        name = f"{first.label} (chosen)" if first.label == summary.chosen else first.label
-        both = (rate(first.wrong), str(first.silent), rate(fresh.wrong), str(fresh.silent))
-        need = (rate(first.wrong_by_need), rate(fresh.wrong_by_need))
-        cells.append([name, *both, *need, rate(first.banned), rate(fresh.banned)])
-    typer.echo(to_text(cells, right=tuple(range(1, len(cells[0])))))
+    typer.echo(to_text(error_cells(summary), right=RIGHT))
     for row in summary.worlds:
         if row.skipped:
             typer.echo(f"not counted: {row.key}, {row.skipped}")

@@ -85,11 +85,10 @@ class Verb:
         """What the words after the verb mean: the arguments of its function."""
         return self.arguments(self.command().make_context(self.name, list(words)).params)
 
-    def arguments(self, typed: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of its function, from what was typed."""
+    def arguments(self, typed: Mapping[str, Any], progress: bool | None = None) -> dict[str, Any]:
+        """The arguments of its function, from what was typed; `progress` is shown unless a program reads along."""
         values = self._values({name: value for name, value in typed.items() if value not in (None, [], ())})
-        if values.get("as_json"):
-            values["progress"] = False
+        values["progress"] = False if values.get("as_json") else progress
         unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
         return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
 
@@ -124,7 +123,7 @@ class Verb:
         """What parses it and shows its help."""
 
         def callback(**typed: Any) -> None:
-            arguments = self.arguments(typed)
+            arguments = self.arguments(typed, progress=True)  # also in a log
             with computing(*_where(arguments)):
                 self.check(arguments)
                 self.function(**arguments)

@@ -379,7 +379,7 @@ SEEDS = between(0, 2**32 - 1)
 Seed = Annotated[int, Help("Seed of the sample and of everything random."), SEEDS]
 Out = Annotated[Place, Help("Folder for report.html and everything behind it."), A_RUN]
 Json = Annotated[bool, Help("Print data for a program instead of text.", option="--json")]
-Progress = Annotated[bool | None, Hidden("Whether progress is shown; false is silence.")]
+Progress = Annotated[bool | None, Hidden("Whether progress is shown; None: in a terminal or notebook only.")]
 Device = Annotated[
     str | None, Help("Where models run: cpu, cuda, cuda:1, mps, or auto, which takes what there is.", default="auto")
 ]

@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar
 
 from veridical.core.errors import InputError
 from veridical.core.readable import shown_path
+from veridical.core.wording import option
 
 SPEC, STAMP = "spec.json", "stamp.json"  # what makes a folder a run's, and where it comes from
 Kind = Literal["a file", "a folder"]
@@ -106,7 +107,7 @@ def check_claim(folder: str | Path) -> None:
         others = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
         if others and not (folder / SPEC).exists():  # else another process has claimed it since
             raise InputError(
-                f"{folder} is not a run folder but holds {others[0]!r}; choose another --out, or empty it."
+                f"{folder} is not a run folder but holds {others[0]!r}; choose another {option('out')}, or empty it."
             )
 
 

@@ -1,10 +1,13 @@
-"""How long work shows that it moves: a bar in a terminal, a line now and then elsewhere, or nothing."""
+"""How long work shows that it moves: a bar in a terminal or notebook, a line now and then elsewhere, or nothing."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from html import escape
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -17,13 +20,34 @@ from rich.progress import (
 )
 
 QUIET = 30.0  # seconds without a line, outside a terminal, after which one is said
+LITTLE = 8  # steps of work of which nothing is shown unless somebody asks
+OFTEN = 0.2  # seconds between two pictures of a notebook's bar
+
+_entered = 0  # reports under way
+
+
+def in_notebook() -> bool:
+    """Whether what is displayed goes to a notebook: IPython runs with a kernel, not in a terminal."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
+
+
+def for_work(progress: bool | None, steps: int) -> bool | None:
+    """Whether so much work is to be shown: little of it only if somebody asks."""
+    return False if progress is None and steps <= LITTLE else progress
 
 
 class Report:
-    """Steps of some work, shown on standard error. `progress=None` shows them, `False` stays silent."""
+    """Steps of some work. `progress=True` shows them, in lines on standard error where there is neither terminal nor
+    notebook; None shows them only in these, and not inside another report; `False` stays silent."""
 
     def __init__(self, title: str, total: int, *, done: int = 0, progress: bool | None = None):
-        self.console = Console(stderr=True, quiet=progress is False, highlight=False)
+        notebook = in_notebook()
+        usual = Console(stderr=True).is_terminal or notebook
+        quiet = not (usual and not _entered) if progress is None else not progress
+        # In a notebook standard error is red, and rich would ask for widgets.
+        stream = {"file": sys.stdout, "force_terminal": False} if notebook else {"stderr": True}
+        self.console = Console(quiet=quiet, highlight=False, force_jupyter=False, **stream)  # type: ignore[arg-type]
         self.title, self.total, self.done = title, total, done
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -36,14 +60,19 @@ class Report:
             disable=not self.console.is_terminal or self.console.quiet,
         )
         self._task = self._bar.add_task(title, total=total, completed=done, text="")
+        self._picture = Picture(title, total) if notebook and not quiet else None
         self._begun = self._last = time.monotonic()
         self._text = ""
         self._over = threading.Event()
 
     def __enter__(self) -> Report:
+        global _entered
+        _entered += 1
         self._bar.start()
         self._begun = self._last = time.monotonic()
-        if not self.console.is_terminal and not self.console.quiet:
+        if self._picture is not None:
+            self._picture.draw(self.done)
+        elif not self.console.is_terminal and not self.console.quiet:
             threading.Thread(target=self._beat, daemon=True).start()
         return self
 
@@ -57,8 +86,12 @@ class Report:
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
+        global _entered
+        _entered -= 1
         self._over.set()
         self._bar.stop()
+        if self._picture is not None:
+            self._picture.draw(self.done, self._text, last=True)
 
     def advance(self, text: str = "", steps: int = 1) -> None:
         """Some steps further; outside a terminal every tenth of the way gets a line."""
@@ -66,10 +99,46 @@ class Report:
         self._text = text
         self._bar.update(self._task, completed=self.done, text=text)
         tenth = self.done * 10 // self.total > (self.done - steps) * 10 // self.total
-        if tenth and not self.console.is_terminal:
+        if self._picture is not None:
+            self._picture.draw(self.done, text)
+        elif tenth and not self.console.is_terminal:
             self.say(f"{self.title}: {self.done} of {self.total}  {text}")
 
     def say(self, line: str) -> None:
         """A line that stays."""
         self._last = time.monotonic()
         self.console.print(line, soft_wrap=True, markup=False)
+
+
+class Picture:
+    """A bar in a notebook's output, redrawn in its place."""
+
+    def __init__(self, title: str, total: int):
+        self.title, self.total = title, total
+        self._handle: Any = None
+        self._begun = time.monotonic()
+        self._drawn = -OFTEN
+
+    def draw(self, done: int, text: str = "", *, last: bool = False) -> None:
+        now = time.monotonic()
+        if not last and now - self._drawn < OFTEN:
+            return
+        self._drawn = now
+        from IPython.display import HTML, display  # type: ignore[import-not-found]  who has a notebook has it
+
+        shown = HTML(self.html(done, text, now - self._begun, last=last))
+        if self._handle is None:
+            self._handle = display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+    def html(self, done: int, text: str, seconds: float, *, last: bool = False) -> str:
+        spent = f"{seconds // 60:.0f}:{seconds % 60:02.0f}"
+        left = (self.total - done) * seconds / done if done else None
+        rest = "" if last or left is None else f", about {left // 60:.0f}:{left % 60:02.0f} left"
+        bar = "" if last else f'<progress value="{done}" max="{self.total}" style="margin:0 .8em"></progress> '
+        said = f" {escape(text)}" if text else ""
+        return (
+            '<div style="font:13px system-ui,sans-serif;opacity:.75;font-variant-numeric:tabular-nums">'
+            f"{escape(self.title)}{'' if bar else ':'} {bar}{done:,} of {self.total:,}{said}, {spent}{rest}</div>"
+        )

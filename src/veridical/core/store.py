@@ -34,6 +34,7 @@ from veridical.core.process import Process, this_process
 from veridical.core.readable import parse_json
 from veridical.core.records import LATER
 from veridical.core.spec import slug
+from veridical.core.wording import option
 
 if TYPE_CHECKING:
     import pyarrow
@@ -371,7 +372,8 @@ def insist(path: str | Path, spec: Any) -> None:
         changes = ", ".join(f"{key} is {held.get(key)!r} there and {wanted.get(key)!r} now" for key in differing[:3])
         more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
         raise InputError(
-            f"{folder} holds a run of another kind: {changes}{more}; choose another --out, or delete the folder."
+            f"{folder} holds a run of another kind: {changes}{more}; choose another {option('out')}, or delete the "
+            "folder."
         )
 
 

@@ -1,6 +1,6 @@
-"""How an explanation looks: plain text, terminal highlights, a notebook snippet.
+"""How an explanation looks: plain text and terminal highlights; page.py has those of pages and notebooks.
 
-All three show the same pieces: the text as written, cut where units (words or tokens) begin and end, each
+All show the same pieces: the text as written, cut where units (words or tokens) begin and end, each
 unit with its score and its weight, the score over the largest size of any. Special tokens are not shown.
 """
 
@@ -11,7 +11,6 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Literal
 
 from veridical.core.records import Cost, Span
@@ -23,8 +22,10 @@ if TYPE_CHECKING:
     from veridical.explanations.explanation import Explanation
 
 Level = Literal["word", "token"]
+Sign = Literal["for", "against", "matters"]
 
 FOR, AGAINST = (37, 99, 235), (217, 88, 12)  # blue and orange: apart for colour-blind readers too
+MATTERS = (118, 126, 142)  # grey: of scores without a sign
 FAINT = 0.08  # weights below this are left bare: they would only be noise to the eye
 
 
@@ -173,7 +174,7 @@ def as_rich(explanation: Explanation, level: Level = "word", *, colour: bool = T
         if piece.unread:
             shown.append(f" {unread_line(piece)}", "dim" if colour else "")
         elif colour and piece.sign:
-            shown.append(text, _style(piece.sign, abs(piece.weight)))
+            shown.append(text, _style(piece.sign if explanation.signed else "matters", abs(piece.weight)))
         elif any(piece is strong for strong in strongest):
             shown.append(f"[{text} {number(piece.score or 0.0, explanation.signed, largest)}]")
         else:
@@ -181,10 +182,10 @@ def as_rich(explanation: Explanation, level: Level = "word", *, colour: bool = T
     return shown
 
 
-def _style(sign: Literal["for", "against"], size: float) -> str:
+def _style(sign: Sign, size: float) -> str:
     """Nobody knows whether the terminal is light or dark, so weak units get a mid-tone letter colour that reads
     on both, and only the strong ones a block with letters of its own."""
-    red, green, blue = FOR if sign == "for" else AGAINST
+    red, green, blue = {"for": FOR, "against": AGAINST, "matters": MATTERS}[sign]
     hue = f"rgb({red},{green},{blue})"
     if size < 0.3:
         return hue
@@ -193,50 +194,16 @@ def _style(sign: Literal["for", "against"], size: float) -> str:
     return f"bold {'rgb(255,255,255)' if sign == 'for' else 'rgb(0,0,0)'} on {hue}"
 
 
-def legend(signed: bool, *, colour: bool = True) -> Text:
-    """What the marks mean, in one line."""
+def legend(signed: bool, unsigned: bool = False, *, colour: bool = True) -> Text:
+    """What the marks mean, in one line, of methods with a sign, without one, or both."""
     from rich.text import Text
 
     if not colour:
         return Text("In brackets: the words that matter most to each method, with their scores.")
-    shown = Text.assemble((" for ", _style("for", 1)), " the explained class")
+    shown = Text()
     if signed:
-        shown.append_text(Text.assemble(", ", (" against ", _style("against", 1)), " it"))
+        shown.append_text(Text.assemble((" for ", _style("for", 1)), " the explained class, "))
+        shown.append_text(Text.assemble((" against ", _style("against", 1)), " it"))
+    if unsigned:
+        shown.append_text(Text.assemble(", " if signed else "", (" matters ", _style("matters", 1)), " (no sign)"))
     return shown.append("; strength relative to the strongest word of the same line.", "dim")
-
-
-# -- notebook -----------------------------------------------------------------------------------------------
-
-
-def as_html(explanation: Explanation, level: Level = "word") -> str:
-    """A self-contained snippet: translucent backgrounds under inherited letters, for light and dark pages."""
-    parts = []
-    for piece in pieces(explanation, level):
-        text = escape(piece.text)
-        if piece.unread:
-            parts.append(f'<span style="opacity:.45;text-decoration:line-through" title="not read">{text}</span>')
-        elif piece.score is None or not piece.sign:
-            parts.append(text)
-        else:
-            red, green, blue = FOR if piece.sign == "for" else AGAINST
-            colour = f"rgba({red},{green},{blue},{abs(piece.weight) * 0.6:.2f})"
-            score = escape(number(piece.score, explanation.signed))
-            parts.append(
-                f'<span title="{score}" style="background:{colour};border-radius:.2em;padding:.1em .15em;'
-                f'margin:0 -.05em">{text}</span>'
-            )
-    context = explanation.example.context
-    aside = (
-        f'<div style="opacity:.65;margin-top:.4em">context (not explained): {escape(context)}</div>'
-        if context is not None
-        else ""
-    )
-    head = (
-        f"<b>{escape(explanation.method)}</b> explains <b>{escape(class_line(explanation))}</b> "
-        f'<span style="opacity:.65">{escape(cost_line(explanation.cost, explanation.sampling_error))}</span>'
-    )
-    return (
-        '<div style="font-family:system-ui,sans-serif;line-height:1.7;max-width:60em;margin:.5em 0">'
-        f'<div style="font-size:.85em">{head}</div>'
-        f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{"".join(parts)}</div>{aside}</div>'
-    )

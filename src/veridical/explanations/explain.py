@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, overload
 
 import numpy as np
@@ -15,28 +17,30 @@ from veridical.attribution import Method, Sampled, insist_on_scores, methods, sc
 from veridical.core.device import computing
 from veridical.core.errors import Caution, InputError
 from veridical.core.kinds import as_annotated
+from veridical.core.progress import Report, for_work
 from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
+from veridical.core.wording import option
 from veridical.data.objects import examples_of
+from veridical.explanations.collected import Explanations, ExplanationsByMethod
 from veridical.explanations.explanation import Explanation
-from veridical.explanations.long_texts import join_windows, window_means
+from veridical.explanations.long_texts import groups, join_windows, window_means
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
-from veridical.model.memory import run_all
+from veridical.model.memory import passes
 from veridical.model.sound import insist_on_answers
 from veridical.model.target import Target, Which, classes_of, read_target
 
 Tick = Callable[[int], None]
 PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
+STRETCH = 1024  # texts that are sorted by length together; far more than a batch, so that little is padding
 
 
 @overload
-def explain(clf: Any, texts: Given, method: str = ..., **how: Any) -> list[Explanation]: ...
+def explain(clf: Any, texts: Given, method: str = ..., **how: Any) -> Explanations: ...
 @overload
-def explain(
-    clf: Any, texts: Given, method: list[str] | tuple[str, ...], **how: Any
-) -> dict[str, list[Explanation]]: ...
+def explain(clf: Any, texts: Given, method: list[str] | tuple[str, ...], **how: Any) -> ExplanationsByMethod: ...
 @as_annotated
 def explain(
     clf: Any,
@@ -48,9 +52,10 @@ def explain(
     overlap: int | None = None,
     budget: int | None = None,
     device: str | None = None,
+    progress: bool | None = None,
     tick: Tick | None = None,
     **options: Any,
-) -> list[Explanation] | dict[str, list[Explanation]]:
+) -> Explanations | ExplanationsByMethod:
     """Explain texts with a method (`"integrated_gradients:steps=20"`, or options as keywords), or with several.
 
     A text is a string, a (text, context) tuple, a dict with the columns of a file or an Example; `texts` is one or
@@ -61,24 +66,112 @@ def explain(
     list. `target` is `predicted`, `gold`, a class name or its index. A text longer than the model takes is cut
     with a warning, or with `overlap=N` explained in windows that share N tokens. `device` is where the model runs (as
     `load` has it; a model that is there already is moved), `budget` how many padded tokens it is given at once.
+    `progress` shows how far it is: None in a terminal or notebook only, where there is much to do; `tick` is called
+    with how many texts (or windows) are done now, of each method.
     """
     with computing(device, budget):
-        clf = classifier_of(clf)
-        examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
         specs = [method] if isinstance(method, str) else list(method)
-        if not specs:
-            raise InputError("explain was given no method; name at least one, or leave it out.")
-        chosen = [methods.choose(spec, **options) for spec in specs]
-        which = read_target(target, clf.labels)
-        encoded = clf.encode(examples, overlap=overlap)
-        warn_of_cuts(clf, encoded)
-        by_method = {
-            choice.label: [
-                Explanation.of(clf, a) for a in attributions(clf, encoded, choice, which, budget=budget, tick=tick)
-            ]
-            for choice in chosen
-        }
-        return by_method[chosen[0].label] if isinstance(method, str) else by_method
+        asked = _asked(clf, texts, specs, options, target=target, context=context, overlap=overlap)
+        work = len(asked.encoded) * len(specs)
+        with Report("Explaining", work, progress=for_work(progress, work)) as report:
+            by_method = {
+                choice.label: Explanations(asked.explanations(choice, budget, _both(tick, report)))
+                for choice in asked.chosen
+            }
+        return by_method[asked.chosen[0].label] if isinstance(method, str) else ExplanationsByMethod(by_method)
+
+
+@as_annotated
+def explain_iter(
+    clf: Any,
+    texts: Given,
+    method: str = "integrated_gradients",
+    *,
+    target: str | int = "predicted",
+    context: str | Iterable[str | None] | None = None,
+    overlap: int | None = None,
+    budget: int | None = None,
+    device: str | None = None,
+    progress: bool | None = None,
+    **options: Any,
+) -> Iterator[Explanation]:
+    """The explanations that `explain` returns, in the same order and to the last bit, each as soon as it is there.
+
+    What it takes is what `explain` takes, with one method. Texts of similar length are explained together, so that some
+    come in groups. Mistakes are found at once, not when the first is asked for.
+    """
+    with computing(device, budget):
+        asked = _asked(clf, texts, [method], options, target=target, context=context, overlap=overlap)
+    return _one_by_one(asked, budget, device, progress)
+
+
+def _one_by_one(asked: _Asked, budget: int | None, device: str | None, progress: bool | None) -> Iterator[Explanation]:
+    """Between two of them everything is as the caller left it."""
+    work = len(asked.encoded)
+    with Report("Explaining", work, progress=for_work(progress, work)) as report:
+        found = asked.explanations(asked.chosen[0], budget, _both(None, report))
+        while True:
+            with computing(device, budget):
+                explanation = next(found, None)
+            if explanation is None:
+                return
+            yield explanation
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be explained, all of it checked."""
+
+    clf: Classifier
+    encoded: Sequence[Encoded]
+    chosen: Sequence[Choice[Method]]
+    which: Which
+
+    def explanations(self, choice: Choice[Method], budget: int | None, tick: Tick) -> Iterator[Explanation]:
+        for stretch in _stretches(self.encoded):
+            for attribution in _in_order(self.clf, stretch, choice, self.which, budget, tick):
+                yield Explanation.of(self.clf, attribution)
+
+
+def _asked(
+    given: Any,
+    texts: Given,
+    specs: Sequence[str],
+    options: Mapping[str, Any],
+    *,
+    target: str | int,
+    context: str | Iterable[str | None] | None,
+    overlap: int | None,
+) -> _Asked:
+    clf = classifier_of(given)
+    if not specs:
+        raise InputError("explain was given no method; name at least one, or leave it out.")
+    examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
+    chosen = [methods.choose(spec, **options) for spec in specs]
+    which = read_target(target, clf.labels)
+    encoded = clf.encode(examples, overlap=overlap)
+    warn_of_cuts(clf, encoded, above=4)
+    return _Asked(clf, encoded, chosen, which)
+
+
+def _both(tick: Tick | None, report: Report) -> Tick:
+    def told(count: int) -> None:
+        report.advance(steps=count)
+        if tick is not None:
+            tick(count)
+
+    return told
+
+
+def _stretches(encoded: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
+    """The texts in stretches that are explained one after the other, none cut between the windows of a text."""
+    start = 0
+    for group in groups(encoded):
+        if group[-1] + 1 - start >= STRETCH:
+            yield encoded[start : group[-1] + 1]
+            start = group[-1] + 1
+    if start < len(encoded):
+        yield encoded[start:]
 
 
 def attributions(
@@ -91,19 +184,30 @@ def attributions(
     tick: Tick | None = None,
 ) -> list[Attribution]:
     """One attribution per example, in their order. Windows of one text stand next to each other in `encoded`."""
-    windowed = any(e.start for e in encoded)
+    return list(_in_order(clf, encoded, choice, which, budget, tick or (lambda n: None)))
+
+
+def _in_order(
+    clf: Classifier,
+    encoded: Sequence[Encoded],
+    choice: Choice[Method],
+    which: Which,
+    budget: int | None,
+    tick: Tick,
+) -> Iterator[Attribution]:
+    """The same, each as soon as it and all before it are there."""
     classes = classes_of(which, [e.example for e in encoded], clf.labels)
-    means = None
-    if windowed:
-        # A text in windows is one prediction, the mean of theirs, and one class is explained in all of them.
-        means = window_means(encoded, predict(clf, encoded, budget=budget).logits)
-        classes = classes or [int(row.argmax()) for row in means]
     run = _ask if choice.entry.asks else _look
-    explained_texts = run(clf, encoded, choice, classes, budget, tick or (lambda n: None))
-    if means is not None:
-        probabilities = clf.probabilities(torch.from_numpy(means)).numpy()
-        return join_windows(clf, encoded, explained_texts, probabilities)
-    return explained_texts
+    if not any(e.start for e in encoded):
+        yield from run(clf, encoded, choice, classes, budget, tick)
+        return
+    # A text in windows is one prediction, the mean of theirs, and one class is explained in all of them.
+    means = window_means(encoded, predict(clf, encoded, budget=budget).logits)
+    by_window = run(clf, encoded, choice, classes or [int(row.argmax()) for row in means], budget, tick)
+    probabilities = clf.probabilities(torch.from_numpy(means)).numpy()
+    for group in groups(encoded):
+        windows = [encoded[index] for index in group]
+        yield from join_windows(clf, windows, list(islice(by_window, len(group))), probabilities[list(group)])
 
 
 def _look(
@@ -113,51 +217,60 @@ def _look(
     classes: list[int] | None,
     budget: int | None,
     tick: Tick,
-) -> list[Attribution]:
+) -> Iterator[Attribution]:
     attributed: dict[int, Attribution] = {}
     method = choice.entry
 
     def run(rows: list[int]) -> None:
-        batch = clf.collate([encoded[i] for i in rows])
-        target = Target(None if classes is None else torch.tensor([classes[i] for i in rows], device=clf.device))
-        began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
-        returned = method.run(clf, batch, target, **choice.options)
-        scores = scores_of(returned)  # [B, T]
-        insist_on_scores(scores, tuple(batch.ids.shape), choice.label)
-        scores = torch.as_tensor(scores, device=clf.device)
-        if target.logits is None:  # a method that never looked
-            with torch.no_grad():
-                target(clf.forward(batch).logits)
-        seconds = time.perf_counter() - began
-        assert target.logits is not None
-        insist_on_answers(target.logits, clf.name)
-        assert target.classes is not None
-        kept = torch.where(batch.free, scores.detach(), torch.zeros_like(scores)).float().cpu().numpy()
-        probabilities = clf.probabilities(target.logits.float()).cpu().numpy()
-        tokens = sum(len(encoded[i].ids) for i in rows)
-        for row, index in enumerate(rows):
-            length = len(encoded[index].ids)
-            attributed[index] = Attribution(
-                encoded=encoded[index],
-                target=int(target.classes[row]),
-                scores=_finite(kept[row, :length], choice, encoded[index]),
-                probabilities=probabilities[row],
-                method=choice.label,
-                options=choice.options,
-                cost=Cost(
-                    seconds * length / tokens,
-                    (clf.forwards - forwards) / len(rows),
-                    (clf.backwards - backwards) / len(rows),
-                ),
-                sampling_error=returned.error[row] if isinstance(returned, Sampled) else None,
-            )
+        attention = clf.eager() if "attention" in method.needs else nullcontext()
+        # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
+        with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
+            attributed.update(_looked(clf, encoded, choice, classes, rows))
         tick(len(rows))
 
-    attention = clf.eager() if "attention" in method.needs else nullcontext()
-    # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
-    with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
-        run_all(clf, [len(e.ids) for e in encoded], run, work=choice.label, budget=budget)
-    return [attributed[i] for i in range(len(encoded))]
+    waiting = iter(range(len(encoded)))
+    following = next(waiting, None)
+    for _ in passes(clf, [len(e.ids) for e in encoded], run, work=choice.label, budget=budget, in_order=True):
+        while following in attributed:
+            yield attributed.pop(following)
+            following = next(waiting, None)
+
+
+def _looked(
+    clf: Classifier, encoded: Sequence[Encoded], choice: Choice[Method], classes: list[int] | None, rows: list[int]
+) -> dict[int, Attribution]:
+    """Those of one batch, by their place."""
+    batch = clf.collate([encoded[i] for i in rows])
+    target = Target(None if classes is None else torch.tensor([classes[i] for i in rows], device=clf.device))
+    began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
+    returned = choice.entry.run(clf, batch, target, **choice.options)
+    scores = scores_of(returned)  # [B, T]
+    insist_on_scores(scores, tuple(batch.ids.shape), choice.label)
+    scores = torch.as_tensor(scores, device=clf.device)
+    if target.logits is None:  # a method that never looked
+        with torch.no_grad():
+            target(clf.forward(batch).logits)
+    seconds = time.perf_counter() - began
+    assert target.logits is not None
+    insist_on_answers(target.logits, clf.name)
+    assert target.classes is not None
+    kept = torch.where(batch.free, scores.detach(), torch.zeros_like(scores)).float().cpu().numpy()
+    probabilities = clf.probabilities(target.logits.float()).cpu().numpy()
+    tokens = sum(len(encoded[i].ids) for i in rows)
+    passed = (clf.forwards - forwards) / len(rows), (clf.backwards - backwards) / len(rows)
+    return {
+        index: Attribution(
+            encoded=encoded[index],
+            target=int(target.classes[row]),
+            scores=_finite(kept[row, : len(encoded[index].ids)], choice, encoded[index]),
+            probabilities=probabilities[row],
+            method=choice.label,
+            options=choice.options,
+            cost=Cost(seconds * len(encoded[index].ids) / tokens, *passed),
+            sampling_error=returned.error[row] if isinstance(returned, Sampled) else None,
+        )
+        for row, index in enumerate(rows)
+    }
 
 
 def _ask(
@@ -167,8 +280,7 @@ def _ask(
     classes: list[int] | None,
     budget: int | None,
     tick: Tick,
-) -> list[Attribution]:
-    attributed: list[Attribution] = []
+) -> Iterator[Attribution]:
     for part in _parts(range(len(encoded)), PART):
         began = time.perf_counter()
         full = predict(clf, [encoded[i] for i in part], budget=budget)
@@ -185,21 +297,18 @@ def _ask(
         replies = ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked], budget=budget)
         seconds = time.perf_counter() - began
         weight = [questions * len(ex.encoded.ids) for ex, (_, questions) in zip(asked, replies, strict=True)]
-        for ex, (returned, questions), share in zip(asked, replies, weight, strict=True):
-            attributed.append(
-                Attribution(
-                    encoded=ex.encoded,
-                    target=ex.target,
-                    scores=_finite(scores_of(returned), choice, ex.encoded),
-                    probabilities=ex.probabilities,
-                    method=choice.label,
-                    options=choice.options,
-                    cost=Cost(seconds * share / max(1, sum(weight)), questions + 1, 0),
-                    sampling_error=returned.error if isinstance(returned, Sampled) else None,
-                )
-            )
         tick(len(part))
-    return attributed
+        for ex, (returned, questions), share in zip(asked, replies, weight, strict=True):
+            yield Attribution(
+                encoded=ex.encoded,
+                target=ex.target,
+                scores=_finite(scores_of(returned), choice, ex.encoded),
+                probabilities=ex.probabilities,
+                method=choice.label,
+                options=choice.options,
+                cost=Cost(seconds * share / max(1, sum(weight)), questions + 1, 0),
+                sampling_error=returned.error if isinstance(returned, Sampled) else None,
+            )
 
 
 def explained(
@@ -230,13 +339,14 @@ def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
         yield indices[start : start + size]
 
 
-def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded]) -> None:
-    """Truncation is never silent."""
+def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded], *, above: int = 3) -> None:
+    """Truncation is never silent. `above` this function, so many calls up, stands the user's line."""
     cut = [e for e in encoded if e.cut]
     if cut:
         warnings.warn(
             f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
-            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with --overlap N.",
+            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with "
+            f"{option('overlap=N')}.",
             Caution,
-            stacklevel=3,
+            stacklevel=above + 1,
         )

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from veridical.core.frames import Columns, Tabular
 from veridical.core.records import Attribution
 from veridical.core.spec import base_name
 from veridical.core.text import Gather, by_word, words_of
 from veridical.model.classifier import Classifier
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Explanation(Attribution):
+class Explanation(Attribution, Tabular):
     """An attribution with the names of its tokens and classes: how much each token speaks for the explained class."""
+
+    # A row per token of the text, special ones left out.
+    COLUMNS: ClassVar[Columns] = {
+        **{"example": str, "method": str, "class": str, "probability": float, "position": int, "token": str},
+        **{"start": int, "end": int, "word_index": int, "word": str, "score": float},
+    }
 
     tokens: tuple[str, ...]  # T, as the tokenizer writes them, special ones included
     labels: tuple[str, ...]  # names of the classes
@@ -66,6 +78,34 @@ class Explanation(Attribution):
         return f"Explanation({self.method}, {self.label!r} {probability:.3f}, {self.text[:40]!r})"
 
     def _repr_html_(self) -> str:
-        from veridical.explanations.display import as_html
+        from veridical.explanations.page import explain_snippet
 
-        return as_html(self)
+        return explain_snippet({self.method: [self]})
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        shared = {
+            "example": self.example.id,
+            "method": self.method,
+            "class": self.label,
+            "probability": float(self.probabilities[self.target]),
+        }
+        words, encoded = self.words, self.encoded
+        for position in (place for place, free in enumerate(encoded.free) if free):
+            (start, end), word = encoded.spans[position], encoded.words[position]
+            yield {
+                **shared,
+                "position": position,
+                "token": self.tokens[position],
+                "start": start,
+                "end": end,
+                "word_index": word,
+                "word": words[word] if word >= 0 else None,
+                "score": float(self.scores[position]),
+            }
+
+    def plot(self, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:
+        """Its words with their scores as bars, from the top down as they are read; of more than thirty words those
+        with the largest scores. Returns the Axes, those of `ax` or new ones."""
+        from veridical.explanations.charts import bars
+
+        return bars(self, ax, figsize)

@@ -1,4 +1,5 @@
-"""The page of `veridical explain --html`: every text with the highlights of every method side by side."""
+"""Every text with the highlights of every method side by side: the page of `veridical explain --html`, and what a
+notebook shows of explanations."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from veridical.explanations.explanation import Explanation
 from veridical.page.render import render
 
 CLASSES = 8  # most probabilities shown of one text
+SHOWN = 10  # most texts that a notebook shows at once
 
 
 def explain_page(
@@ -29,11 +31,24 @@ def explain_page(
         title=f"What {model} looks at",
         data=data,
         target=named,
-        signed=any(explanation.signed for explanations in by_method.values() for explanation in explanations),
+        **_signs(by_method),
         methods=[_method(name, explanations) for name, explanations in by_method.items()],
         texts=[_text(same, level) for same in zip(*by_method.values(), strict=True)],
         footer=footer,
     )
+
+
+def explain_snippet(by_method: Mapping[str, Sequence[Explanation]], level: Level = "word") -> str:
+    """The first texts of the same as a notebook shows them, and a word on the rest."""
+    texts = [_text(same, level) for same in zip(*(of_one[:SHOWN] for of_one in by_method.values()), strict=False)]
+    more = max(map(len, by_method.values()), default=0) - len(texts)
+    return render("explanations/snippet.html", texts=texts, more=more, **_signs(by_method))
+
+
+def _signs(by_method: Mapping[str, Sequence[Explanation]]) -> dict[str, bool]:
+    """What the legend has to explain."""
+    signs = {explanation.signed for explanations in by_method.values() for explanation in explanations}
+    return {"signed": True in signs, "unsigned": False in signs}
 
 
 def _method(name: str, explanations: Sequence[Explanation]) -> dict[str, Any]:
@@ -83,7 +98,7 @@ def _piece(piece: Piece, signed: bool) -> dict[str, Any]:
     shown = "" if piece.score is None else number(piece.score, signed)
     return {
         "text": piece.text,
-        "sign": piece.sign,
+        "sign": piece.sign if signed or not piece.sign else "matters",
         "weight": piece.weight,
         "said": shown,
         "unread": piece.unread,

@@ -23,6 +23,7 @@ from veridical.core import store
 from veridical.core.errors import GridError as GridError
 from veridical.core.errors import InputError, unknown
 from veridical.core.readable import shown
+from veridical.core.wording import option
 from veridical.grid import liveness
 from veridical.grid.job import PLAN, Job, Outcome, error, is_done, place
 
@@ -155,9 +156,11 @@ def check(engine: str, workers: int | None, shard: str | None, address: str | No
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     if workers is not None and workers < 1:
-        raise InputError(f"{workers} workers cannot compute anything; give --workers 1 or more, or leave it out.")
+        least = option("workers=1")
+        raise InputError(f"{workers} workers cannot compute anything; give {least} or more, or leave it out.")
     if address is not None and engine != "ray":
-        raise InputError(f"An address ({address}) is of a Ray cluster; give --engine ray with it, or leave it out.")
+        ray = option('engine="ray"')
+        raise InputError(f"An address ({address}) is of a Ray cluster; give {ray} with it, or leave it out.")
     if shard is not None:
         part_of(shard)
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from veridical.core import device, plugins, store
 from veridical.core.errors import InputError
+from veridical.core.wording import option
 from veridical.grid.job import PLAN, Job, Outcome, compute, from_plain
 from veridical.grid.local import ONE_THREAD
 
@@ -110,7 +111,8 @@ def _compute(out: str, job: dict[str, Any], asked_by: str) -> dict[str, Any]:
     if here != asked_by:
         wrong = f"A machine of the cluster has veridical {here}, this one {asked_by}; install the same on all of them."
     elif not (Path(out) / PLAN).exists():
-        wrong = f"A machine of the cluster does not see {out}; choose an --out on a disk that all of them share."
+        place = option("out")
+        wrong = f"A machine of the cluster does not see {out}; choose an {place} on a disk that all of them share."
     outcome = Outcome(job["key"], "mistake", wrong) if wrong else compute(out, from_plain(job))
     return dataclasses.asdict(outcome)
 
@@ -133,7 +135,7 @@ def _import(address: str | None) -> types.ModuleType:
     except ModuleNotFoundError as missing:
         raise InputError(
             "The engine ray needs Ray, which is not installed; install it with pip install 'veridical[ray]', or use "
-            "--engine local."
+            + option('engine="local".', "--engine local.")
         ) from missing
     return ray
 
@@ -141,7 +143,8 @@ def _import(address: str | None) -> types.ModuleType:
 def _why(problem: Exception, address: str | None) -> str:
     first = (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")
     if address is None:
-        return f"Ray could not be started here ({first}); use --engine local, or give the --address of a cluster."
+        here, there = option('engine="local"'), option("address")
+        return f"Ray could not be started here ({first}); use {here}, or give the {there} of a cluster."
     return (
         f"There is no Ray cluster to talk to at {address!r} ({first}); start one with RAY_AUTH_MODE=token and the same "
         "token as here (see docs/cluster.md)."

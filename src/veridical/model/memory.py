@@ -18,6 +18,7 @@ from veridical.core import errors
 from veridical.core.device import said_batch_tokens
 from veridical.core.errors import ExhaustedError
 from veridical.core.options import TOKEN_BUDGET
+from veridical.core.wording import option
 from veridical.model.classifier import Classifier
 
 START = 8192  # tokens of the first pass on an accelerator
@@ -69,19 +70,46 @@ def run_all(
 
     A batch that does not fit is run again as smaller ones: `run` keeps nothing of what it did not finish.
     """
+    for _ in passes(clf, lengths, run, work=work, budget=budget):
+        pass
+
+
+def passes(
+    clf: Classifier,
+    lengths: Sequence[int],
+    run: Callable[[list[int]], None],
+    *,
+    work: str,
+    budget: int | None = None,
+    in_order: bool = False,
+) -> Iterator[list[int]]:
+    """The same a batch at a time, each after it was run; `in_order`: next the one with the first row that waits.
+
+    Whatever the order, the batches are the same as long as the room is: all but the last are full.
+    """
     waiting = by_length(lengths)
     room = room_for(clf, work, budget)
     while waiting:
-        longest = lengths[waiting[0]]
-        batch = waiting[: max(1, room.tokens // max(1, longest))]
+        start = _start(waiting, lengths, room.tokens) if in_order else 0
+        longest = lengths[waiting[start]]
+        batch = waiting[start : start + max(1, room.tokens // max(1, longest))]
         if attempt(lambda batch=batch: run(batch), room, clf):
-            waiting = waiting[len(batch) :]
+            del waiting[start : start + len(batch)]
             if waiting:
                 room.grow()
+            yield batch
         elif len(batch) == 1 and room.tokens <= longest:
             raise too_long(longest, clf)
         else:
             room.shrink(len(batch), longest)
+
+
+def _start(waiting: Sequence[int], lengths: Sequence[int], tokens: int) -> int:
+    """Where among the rows by length the batch begins that holds the first of them."""
+    place, start = waiting.index(min(waiting)), 0
+    while (following := start + max(1, tokens // max(1, lengths[waiting[start]]))) <= place:
+        start = following
+    return start
 
 
 def attempt(run: Callable[[], None], room: Room, clf: Classifier) -> bool:
@@ -118,7 +146,7 @@ def move(clf: Classifier, device: torch.device) -> None:
         _release(device)
         raise ExhaustedError(
             f"The weights of {clf.name} do not fit into the memory of {device}; take a smaller model, or choose "
-            "another device (--device cpu)."
+            f"another device ({_elsewhere()})."
         ) from problem
 
 
@@ -148,12 +176,16 @@ def whole_model(clf: Classifier, what: str) -> Iterator[None]:
         _release(clf.device)
         raise ExhaustedError(
             f"{what} of {clf.name} does not fit into the memory of {clf.device} beside its weights; take a smaller "
-            "model (or fewer layers of it), or choose another device (--device cpu)."
+            f"model (or fewer layers of it), or choose another device ({_elsewhere()})."
         ) from problem
+
+
+def _elsewhere() -> str:
+    return option('device="cpu"')
 
 
 def too_long(tokens: int, clf: Classifier) -> ExhaustedError:
     return ExhaustedError(
         f"A text of {tokens} tokens does not fit into the memory of {clf.device}, even alone; shorten it (a model "
-        "trained with a smaller max_length does so by itself), or choose another device (--device cpu)."
+        f"trained with a smaller max_length does so by itself), or choose another device ({_elsewhere()})."
     )

@@ -17,6 +17,7 @@ from veridical.core.ranges import Range, between
 from veridical.core.readable import shown
 from veridical.core.records import Level, Operator, Span
 from veridical.core.spec import listed
+from veridical.core.wording import option
 from veridical.grid.options import Address, Engine, Shard, Workers
 
 Change = Literal["contract", "extend", "number", "name", "location"]
@@ -231,7 +232,11 @@ class ValidateOptions:
     def __post_init__(self) -> None:
         if both := sorted({*self.seeds} & {*self.fresh}):
             raise InputError(
-                f"Seed {both[0]} is among --seeds and --fresh; a fresh world chooses nothing: give it once."
+                f"Seed {both[0]} is among {option('seeds')} and {option('fresh')}; a fresh world chooses nothing: give "
+                "it once."
             )
         if not self.seeds and not self.fresh:
-            raise InputError("There is no seed, so no world; give --seeds 0-4 or --fresh 5-9.")
+            raise InputError(
+                f"There is no seed, so no world; give {option('seeds=range(5)', '--seeds 0-4')} or "
+                f"{option('fresh=range(5, 10)', '--fresh 5-9')}."
+            )

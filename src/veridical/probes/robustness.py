@@ -195,7 +195,7 @@ def what_differs(models: Sequence[str | Path | Classifier]) -> str:
         )
     return (
         f"The models differ in their initialisation, in the order of their texts and in dropout (seeds {listed}). "
-        "Train them with --set train.data_seed=0 to compare initialisations alone."
+        "Train them with the setting train.data_seed=0 to compare initialisations alone."
     )
 
 

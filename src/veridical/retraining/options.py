@@ -12,6 +12,7 @@ from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_RUN
 from veridical.core.ranges import between
 from veridical.core.spec import listed
+from veridical.core.wording import option
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
 from veridical.training.options import TERMS, Settings, Table, Trained
@@ -99,7 +100,7 @@ class RoarOptions:
 
     def __post_init__(self) -> None:
         if self.tokens is not None and self.step is not None:
-            both = f"--step {self.step} and --tokens {self.tokens}"
+            both = f"{option(f'step={self.step}')} and {option(f'tokens={self.tokens}')}"
             raise InputError(f"Both {both}: texts are masked by shares or by tokens; give one.")
         settings(self.config, defaults(self.model))  # a mistake in them is told before anything is loaded
 

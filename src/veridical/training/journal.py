@@ -13,9 +13,10 @@ import torch
 from veridical.core import store
 from veridical.model.accuracy import BETTER
 from veridical.training.bound import Multiplier
+from veridical.training.run import LOG as LOG
 from veridical.training.task import Task
 
-CHECKPOINT, LOG = "checkpoint.pt", "train.jsonl"
+CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)

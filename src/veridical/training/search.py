@@ -177,7 +177,7 @@ def _judge(select: str) -> _Judge:
 
 def _dev(dataset: Dataset, texts: int) -> tuple[Example, ...]:
     if not dataset.splits.get("dev"):
-        raise InputError(f"{dataset.name} has no dev split to search on; add one, or train without --search.")
+        raise InputError(f"{dataset.name} has no dev split to search on; add one, or train without a search.")
     return tuple(sample(dataset.splits["dev"], texts, 0))
 
 

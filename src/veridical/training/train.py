@@ -13,9 +13,8 @@ there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,26 +39,13 @@ from veridical.training.config import TrainConfig
 from veridical.training.journal import CHECKPOINT, State
 from veridical.training.loop import fit
 from veridical.training.options import TrainOptions
+from veridical.training.run import Run
 from veridical.training.selection import BEST, failure
 from veridical.training.task import Task, ask_all, measure, meeting, own_threads, prepare
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
 
 SCORES = "scores.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A finished training run. One that failed (no epoch kept the bound) has neither scores nor a model."""
-
-    folder: Path
-    seed: int
-    scores: Mapping[str, Scores]  # split -> macro_f1, accuracy, auroc, loss, calibration_error; terms, but on train
-    epochs: int  # run
-    best_epoch: int  # kept; 0: none
-    seconds: float
-    cut: Mapping[str, Mapping[str, int]]  # split -> texts that were too long, and the tokens they lost
-    failed: str = ""  # why nothing was kept
 
 
 @takes(TrainOptions)

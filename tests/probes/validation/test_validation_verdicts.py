@@ -27,6 +27,7 @@ from veridical.cli.app import app
 from veridical.core import store, stored
 from veridical.core.records import Cell, Example, Score
 from veridical.probes.options import ValidateOptions
+from veridical.probes.validation.finished import Validation
 from veridical.probes.validation.judging import Scores, Verdict, net, verdict
 from veridical.probes.validation.making import Facts
 from veridical.probes.validation.page import rate, validation_page
@@ -285,6 +286,23 @@ def test_the_error_is_that_of_fresh_worlds(request_: Request, tmp_path: Path):
         ("False", "True", "True"),
         ("True", "False", "True"),
     ]
+
+
+def test_it_prints_displays_plots_and_becomes_a_table(request_: Request, tmp_path: Path):
+    pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
+    found = Validation(tmp_path, sum_up(request_, [world(0, {"true": "believe"}), world(5, {"poor": "believe"})]))
+    assert " ".join(repr(found).split()).startswith(" ".join(found.summary.answer.split()))
+    assert repr(found).endswith(f"report {found.page}")
+    assert f'href="{found.page.as_posix()}"' in found._repr_html_()
+    frame = found.to_pandas()
+    assert list(frame) == list(Validation.COLUMNS)
+    assert frame.believed.tolist() == ["true", "poor"]
+    assert found.to_dataset()["good"][0] == ["true", "near"]
+    labels = [label.get_text() for label in found.plot().get_yticklabels()]
+    assert labels == [row.label for row in found.summary.first]
+    pyplot.close("all")
 
 
 def test_without_fresh_worlds_the_sentence_says_who_chose(request_: Request):

@@ -93,7 +93,7 @@ def test_what_is_no_seed_is_refused(typed: str):
 
 
 def test_a_seed_cannot_choose_and_be_fresh(tmp_path: Path):
-    with pytest.raises(InputError, match="Seed 1 is among --seeds and --fresh"):
+    with pytest.raises(InputError, match="Seed 1 is among seeds and fresh"):
         options(tmp_path, seeds=(0, 1), fresh=(1, 2))
     with pytest.raises(InputError, match="There is no seed"):
         options(tmp_path, seeds=(), fresh=())

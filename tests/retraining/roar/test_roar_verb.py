@@ -215,10 +215,10 @@ def test_plain_and_fixed_curves_cost_what_they_cost(tmp_path):
         ({"data": toy(24, 8, 0)}, "has no test split"),
         ({"config": {"epoch": 3}}, "train.epoch"),
         ({"model": "bilstmm"}, "bilstmm"),
-        ({"step": 20, "tokens": 3}, "Both --step 20 and --tokens 3"),
+        ({"step": 20, "tokens": 3}, "Both step=20 and tokens=3"),
         ({"workers": 0}, "workers is 0; it must be at least 1"),
         ({"shard": "9/8"}, "--array=1-n"),
-        ({"address": "auto"}, "--engine ray"),
+        ({"address": "auto"}, "engine=.ray"),
     ],
 )
 @pytest.mark.usefixtures("_here")

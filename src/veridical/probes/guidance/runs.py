@@ -113,7 +113,7 @@ def selection(conditions: Sequence[Condition]) -> str:
     listed = ", ".join(f"{name} by {rule}" for name, rule in rules.items())
     return (
         f"The epochs that were kept were chosen by different scores on dev ({listed}), so conditions differ in that "
-        "too; train all of them with --set train.select=loss."
+        "too; train all of them with the setting train.select=loss."
     )
 
 

@@ -26,23 +26,12 @@ from veridical.grid import pool as grid
 from veridical.grid.job import is_done
 from veridical.metric import metrics as all_metrics
 from veridical.probes.options import ValidateOptions
+from veridical.probes.validation.finished import Validation
 from veridical.probes.validation.making import is_small, read_facts
 from veridical.probes.validation.panels import SOFT, of_order
 from veridical.probes.validation.record import ValidationSummary
 from veridical.probes.validation.summary import Judged, Request, judged, sum_up, write
 from veridical.probes.validation.world import Setting, World, worlds
-
-
-@dataclasses.dataclass(frozen=True)
-class Validation:
-    """What is known so far, and where it lies."""
-
-    folder: Path
-    summary: ValidationSummary
-
-    @property
-    def page(self) -> Path:
-        return self.folder / "report.html"
 
 
 @takes(ValidateOptions)

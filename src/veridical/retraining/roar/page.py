@@ -15,11 +15,10 @@ from veridical.page.plots import Mark, Scale, Values
 from veridical.page.render import render
 from veridical.page.words import figure, said, short_names
 from veridical.retraining.roar.curve import Side
-from veridical.retraining.roar.record import Gap, MeanArea, MeanCurve, RoarSummary, TimeSpent
+from veridical.retraining.roar.record import SCORE, Gap, MeanArea, MeanCurve, RoarSummary, TimeSpent
 
-SCORE = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "accuracy": "accuracy"}
 # Of five normal values, two thousand times over.
-NARROW = "; of five values they hold the truth in about 84 of 100 cases, where --interval t holds it in 95"
+NARROW = "; of five values they hold the truth in about 84 of 100 cases, where Student's hold it in 95"
 INTERVAL = {
     "bca": f"bias-corrected bootstraps (BCa, 9,999 resamples), as in the paper{NARROW}",
     "percentile": f"plain bootstraps (9,999 resamples){NARROW}",

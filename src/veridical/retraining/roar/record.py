@@ -18,6 +18,7 @@ from veridical.retraining.roar.mask import Unit
 from veridical.retraining.roar.points import SplitFacts
 
 SUMMARY, TIME = "summary.json", "time.json"
+SCORE = {"macro_f1": "macro-F1", "micro_f1": "micro-F1", "accuracy": "accuracy"}  # as people write them
 
 
 # -- what was asked for -------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from veridical.attribution import methods as all_methods
@@ -24,77 +22,22 @@ from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
 from veridical.core.spec import listed
+from veridical.core.wording import option
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
 from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions, seeds_of
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.retraining.roar.experiment import SPLITS, Bench, Experiment, asked, begin, make_bench
+from veridical.retraining.roar.finished import Estimate, Roar, Share
 from veridical.retraining.roar.mask import Steps
 from veridical.retraining.roar.points import Request, column, default_score
-from veridical.retraining.roar.record import RoarSummary
 from veridical.retraining.roar.summary import write_facts, write_summary
-from veridical.retraining.roar.timing import Timing, spell, take_time
+from veridical.retraining.roar.timing import Timing, take_time
 
 __all__ = ["PAPER", "Estimate", "Roar", "chain", "leak", "plan", "reckon", "roar", "shared"]
 
 TIMING = "timing.json"
-
-
-@dataclass(frozen=True)
-class Share:
-    """What one measure takes of it."""
-
-    measure: str
-    trainings: int
-    explanations: int
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """What is asked for, before it starts. Seconds are of one core, at most: training may stop early."""
-
-    cells: int
-    trainings: int
-    explanations: int  # passes over all texts
-    seconds: float
-    left: float  # of the cells that are not done
-    rows: tuple[Share, ...]  # the same by measure
-    timing: Timing
-
-    def sentence(self, workers: int) -> str:
-        timing = self.timing
-        most = "at most " if timing.stops_early else ""
-        whole = (
-            f"{self.cells} cells: {self.trainings} trainings of {most}{timing.epochs} epochs "
-            f"({spell(timing.epoch)} an epoch); {timing.texts} texts explained {self.explanations} times. "
-            f"{most.capitalize()}{'about' if most else 'About'} {spell(self.seconds)} of one core"
-        )
-        if not self.left:
-            return f"{whole}, all of it done."
-        left = f", of which {spell(self.left)} are left" if self.left < self.seconds else ""
-        return f"{whole}{left}; {spell(self.left / workers)} with {workers} worker{'' if workers == 1 else 's'}."
-
-
-@dataclass(frozen=True)
-class Roar:
-    """A benchmark as far as it has come; after a dry run its cost alone."""
-
-    folder: Path
-    known: RoarSummary | None  # None after a dry run
-    cost: Estimate
-
-    @property
-    def summary(self) -> RoarSummary:
-        """What is known so far."""
-        if self.known is None:
-            raise InputError("A dry run trains nothing, so it has no summary; run it without dry_run.")
-        return self.known
-
-    @property
-    def page(self) -> Path:
-        return self.folder / "report.html"
 
 
 @takes(RoarOptions)
@@ -156,13 +99,13 @@ def _measures(specs: str | Sequence[str], data: Dataset) -> tuple[str, ...]:
             if without is not None:
                 raise InputError(
                     f"The oracle masks rationales first, and example {without.id!r} of {data.name} has none; "
-                    "leave it out of --method, or use data that has them."
+                    f"leave it out of {option('methods', '--method')}, or use data that has them."
                 )
             measures.append(spec)
         elif all_methods.choose(spec).entry.name != RANDOM:
             measures.append(all_methods.choose(spec).label)
     if not measures:
-        raise InputError("There is no measure to hold against random; name one with --method.")
+        raise InputError(f"There is no measure to hold against random; name one with {option('methods', '--method')}.")
     return tuple(dict.fromkeys(measures))
 
 
