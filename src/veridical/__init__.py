@@ -42,6 +42,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.retraining.fresh import fresh as fresh
     from veridical.retraining.roar.roar import Roar as Roar
     from veridical.retraining.roar.roar import roar as roar
+    from veridical.training.callback import FaithfulnessCallback as FaithfulnessCallback
     from veridical.training.config import TrainConfig as TrainConfig
     from veridical.training.search import search as search
     from veridical.training.train import Run as Run
@@ -59,6 +60,7 @@ _HOME = {
     "Evaluation": "audits.evaluate",
     "Example": "core.records",
     "Explanation": "explanations.explanation",
+    "FaithfulnessCallback": "training.callback",
     "Fresh": "retraining.fresh",
     "Guidance": "probes.guidance.guidance",
     "InputError": "core.errors",
