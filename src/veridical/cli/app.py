@@ -20,7 +20,7 @@ from veridical.cli.verb import Verb, to_markdown
 
 VERBS = (
     *("demo", "train", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit", "compare"),
-    *("report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run", "status"),
+    *("card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run", "status"),
 )
 
 

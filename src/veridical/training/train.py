@@ -64,6 +64,19 @@ class Run:
     cut: Mapping[str, Mapping[str, int]]  # split -> texts that were too long, and the tokens they lost
     failed: str = ""  # why nothing was kept
 
+    def card(self, audit: str | Path | None = None, **how: Any) -> str:
+        """Its model card, with the verdict of an audit (a folder): `training.card.model_card` has the options."""
+        from veridical.training.card import model_card
+
+        return model_card(self, audit, **how)
+
+    def push_to_hub(self, repo_id: str, **how: Any) -> str:
+        """Upload model, tokenizer, configuration and card: `training.hub.push` has the options, among them `audit`,
+        `private`, `license`, `token`. Returns the address."""
+        from veridical.training.hub import push
+
+        return push(self, repo_id, **how)
+
 
 @takes(TrainOptions)
 def train(options: TrainOptions) -> Run:
