@@ -66,6 +66,8 @@ class PlainGroup(TyperGroup):
             words = [typed_text(word) for word in args]
         except UnreadableError as problem:
             raise typer.BadParameter(str(problem)) from problem
+        if ctx.resilient_parsing and words[-1:] == ["--with"]:  # a shell asks what could come next
+            words.pop()
         return super().parse_args(ctx, _common_first(words))  # type: ignore[arg-type]
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]

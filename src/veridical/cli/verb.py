@@ -22,6 +22,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
+from veridical.cli.completion import completion
 from veridical.core.device import computing
 from veridical.core.errors import InputError
 from veridical.core.options import Help, Option, check_all, options_in, values_in
@@ -183,10 +184,18 @@ def _parameter(option: Option) -> inspect.Parameter:
     """An option as Typer takes it: text, unread."""
     kind = bool if option.is_flag else list[str] if option.item is not None else str
     if option.help.argument:
-        about: Any = typer.Argument(metavar=option.metavar, help=sentence(option), show_default=False)
+        about: Any = typer.Argument(
+            metavar=option.metavar, help=sentence(option), show_default=False, autocompletion=completion(option)
+        )
     else:
         name = f"{option.spelling}/--no-{option.spelling[2:]}" if option.default is True else option.spelling
-        about = typer.Option(name, metavar=option.metavar, help=sentence(option), show_default=False)
+        about = typer.Option(
+            name,
+            metavar=option.metavar,
+            help=sentence(option),
+            show_default=False,
+            autocompletion=completion(option),
+        )
     must = option.help.argument and option.required  # what is missing else, a config file may have
     return inspect.Parameter(
         option.name,
