@@ -23,6 +23,7 @@ import typer.main
 from typer.core import TyperCommand
 
 from veridical.cli.completion import completion
+from veridical.cli.seeds import OTHER, other_spelling, read_seeds
 from veridical.core.device import computing
 from veridical.core.errors import InputError
 from veridical.core.options import Help, Option, check_all, options_in, values_in
@@ -69,6 +70,7 @@ class Verb:
     def typed(self) -> list[Option]:
         """What stands in its help: arguments, options, and those that every larger verb has."""
         shown = [option for option in self.options if not option.help.hidden and not option.help.table]
+        shown += other_spelling(self.options)
         tables = [option.help.table for option in self.options if option.help.table]
         if tables:
             other = f", or {tables[1]}.epochs=5 for the second training only" if tables[1:] else ""
@@ -110,7 +112,9 @@ class Verb:
         table = _table(file, overrides) if file or overrides else {}
         values = values_in(self.options, table, f" in {file}" if file else "")
         for option in self.options:
-            if option.name in typed:
+            if option.name == "seeds" and ("seeds" in typed or OTHER in typed):
+                values["seeds"] = read_seeds(option, typed)
+            elif option.name in typed:
                 values[option.name] = option.read(typed[option.name], option.spelling)
             elif option.required and option.name not in values:
                 verb = f"veridical {self.name}"

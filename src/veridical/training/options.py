@@ -70,7 +70,7 @@ class TrainOptions(Training):
 class SeedsOptions(Training):
     """The same training with several seeds."""
 
-    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2.", "N"), opt.SEEDS] = (0,)
+    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2 or 0-4.", "SEEDS"), opt.SEEDS] = (0,)
 
 
 @dataclass(frozen=True, kw_only=True)
