@@ -45,9 +45,9 @@ def test_seeds_are_named_and_counted_alike(name: str):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["--seed", "a"], "'a' is not a seed or a range of at most 1,000 seeds; write 3, 0,1,2 or 0-4"),
-        (["--seed", "4-1"], "'4-1' is not a seed"),
-        (["--seed", ","], "No seed is named"),
+        (["--seed", "a"], "seed is 'a', which is not a seed or a range of at most 1,000 seeds; write 3, 0,1,2 or 0-4"),
+        (["--seed", "4-1"], "'4-1', which is not a seed"),
+        (["--seed", ","], "names no seed"),
         (["--seeds", "0"], "--seeds is '0'; it must be a number of seeds, 1 to 1,000"),
         (["--seeds", "9" * 50], "it must be a number of seeds"),
         (["--seed", "1", "--seeds", "2"], "both say which seeds; leave one of them out"),
@@ -60,5 +60,5 @@ def test_mistakes(name: str, words: list[str], sentence: str):
 
 def test_no_seed_at_all_is_for_worlds_alone():
     assert seeds("validate", "--seeds", "none") == ()
-    with pytest.raises(InputError, match="'none' is not a seed"):
+    with pytest.raises(InputError, match="'none', which is not a seed"):
         seeds("train", "--seed", "none")

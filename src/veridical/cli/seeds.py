@@ -13,8 +13,7 @@ from typing import Annotated, Any
 from veridical.core.errors import InputError
 from veridical.core.options import Help, Option
 from veridical.core.readable import shown
-from veridical.core.seed import MOST_SEEDS, seeds_in
-from veridical.core.spec import listed
+from veridical.core.spec import MOST_SEEDS, listed, seeds_in
 
 OTHER = "other_seeds"  # what the added option is called
 NAMED, COUNTED = "--seed", "--seeds"
@@ -41,7 +40,7 @@ def read_seeds(option: Option, typed: Mapping[str, Any]) -> Any:
     texts = [given] if isinstance(given, str) else list(given)
     if spelling == COUNTED and len(texts) == 1 and "".join(listed(texts)).isdecimal() and "," not in texts[0]:
         return _first(option, texts[0])
-    seeds = (option.help.reads or seeds_in)(texts)
+    seeds = option.help.reads(texts) if option.help.reads is not None else seeds_in(texts, spelling)
     option.check(seeds, spelling)
     return seeds
 

@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-
-from veridical.core.errors import InputError
-from veridical.core.readable import shown
-from veridical.core.spec import listed
-
-MOST_SEEDS = 1000  # in one range: more is a mistake in typing
 
 
 def seed_of(*parts: object) -> int:
@@ -25,22 +17,6 @@ def seed_of(*parts: object) -> int:
 def generator(*parts: object) -> np.random.Generator:
     """A NumPy generator of its own for these parts."""
     return np.random.default_rng(seed_of(*parts))
-
-
-def seeds_in(typed: Sequence[str]) -> tuple[int, ...]:
-    """Seeds as people name them: `3`, `0,1,2`, `0-4`; each once, in the order in which they are named."""
-    seeds: list[int] = []
-    for part in listed(text.replace("+", ",") for text in typed):
-        ends = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part)
-        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
-        if not first <= last < first + MOST_SEEDS:
-            raise InputError(
-                f"{shown(part)} is not a seed or a range of at most {MOST_SEEDS:,} seeds; write 3, 0,1,2 or 0-4."
-            )
-        seeds += range(first, last + 1)
-    if not seeds:
-        raise InputError("No seed is named; write 3, 0,1,2 or 0-4.")
-    return tuple(dict.fromkeys(seeds))
 
 
 @dataclass(frozen=True, slots=True)

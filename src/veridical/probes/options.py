@@ -14,8 +14,7 @@ from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_FOLDER
 from veridical.core.ranges import Range, between
 from veridical.core.records import Level, Operator, Span
-from veridical.core.seed import seeds_in
-from veridical.core.spec import listed
+from veridical.core.spec import listed, seeds_in
 from veridical.grid.options import Address, Engine, Shard, Workers
 
 Change = Literal["contract", "extend", "number", "name", "location"]
