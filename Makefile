@@ -10,7 +10,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 LONG := slow or kill or device or families or notebooks or hostile
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-.PHONY: install demo test test-fast test-all test-min lint bench clean
+.PHONY: install demo test test-fast test-all test-min lint wheel bench clean
 
 install: $(STAMP)
 
@@ -45,6 +45,12 @@ lint: install
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/basedpyright
+
+# A wheel and an sdist in dist/, looked through, and the demo from the wheel in an environment of its own.
+wheel: install
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(BIN)/python .ci/wheel.py dist
 
 bench: install
 	$(BIN)/python -m benchmarks $(ARGS)

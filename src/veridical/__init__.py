@@ -45,6 +45,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.retraining.fresh import fresh as fresh
     from veridical.retraining.roar.finished import Roar as Roar
     from veridical.retraining.roar.roar import roar as roar
+    from veridical.training.callback import FaithfulnessCallback as FaithfulnessCallback
     from veridical.training.config import TrainConfig as TrainConfig
     from veridical.training.run import Run as Run
     from veridical.training.search import search as search
@@ -64,6 +65,7 @@ _HOME = {
     "Explanation": "explanations.explanation",
     "Explanations": "explanations.collected",
     "ExplanationsByMethod": "explanations.collected",
+    "FaithfulnessCallback": "training.callback",
     "Fresh": "retraining.fresh",
     "Guidance": "probes.guidance.guidance",
     "InputError": "core.errors",

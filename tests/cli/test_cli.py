@@ -121,7 +121,7 @@ def test_without_a_verb_there_is_help():
             ["explain", "x", "--methd", "y"],
             "No such option: --methd. Did you mean --method? See `veridical explain --help`.",
         ),
-        (["explain"], "Missing argument 'MODEL'. See `veridical explain --help`."),
+        (["explain"], "veridical explain needs MODEL; see `veridical explain --help`."),
         (
             ["explain", "x", "--limit", "many"],
             "--limit is 'many'; it must be a number.",

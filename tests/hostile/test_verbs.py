@@ -26,6 +26,7 @@ BASE: dict[str, dict[str, str]] = {
     "evaluate": {"MODEL": NO, "--data": "planted:size=40"},
     "audit": {"MODEL": NO, "--data": "planted:size=40", "--out": "out"},
     "compare": {"DIR...": NO},
+    "card": {"RUN": NO},
     "report": {"DIR": NO},
     "roar": {"--data": NO, "--out": "out"},
     "fresh": {"--data": NO, "--out": "out"},
@@ -115,7 +116,7 @@ def test_the_test_sees_the_options() -> None:
     seen = {f"{name} {option.spelling}" for name, option in options()}
     assert {"explain --text", "train --set", "roar --shard", "audit MODEL", "run --only", "demo --out"} <= seen
     without = {name for name in VERBS if name not in BASE}
-    assert without == {"list", "data list"}  # which take no value but a word of four
+    assert without == {"list", "data list", "doctor"}  # which take no value but a word of four
 
 
 @pytest.mark.parametrize("what", VALUES)

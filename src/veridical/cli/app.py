@@ -20,7 +20,8 @@ from veridical.cli.verb import Verb, to_markdown
 
 VERBS = (
     *("demo", "train", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit", "compare"),
-    *("report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run", "status"),
+    *("card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run", "status"),
+    "doctor",
 )
 
 
@@ -58,11 +59,11 @@ class DataVerbs(Verbs):
     prefix = "data "
 
 
-def _app(group: type[Verbs]) -> typer.Typer:
-    return typer.Typer(cls=group, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+def _app(group: type[Verbs], *, completes: bool = False) -> typer.Typer:
+    return typer.Typer(cls=group, add_completion=completes, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-app, data_app = _app(Verbs), _app(DataVerbs)
+app, data_app = _app(Verbs, completes=True), _app(DataVerbs)
 
 
 @app.callback(invoke_without_command=True)

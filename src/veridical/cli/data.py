@@ -8,16 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from veridical.cli.speech import print_json
-from veridical.core.options import DATA, Help, Json
+from veridical.core.options import A_DATASET, DATA, Checked, Help, Json
 from veridical.core.ranges import at_least
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 NEEDS = {None: "nothing", "index": "a package index, once", "hub": "the hub, once", "path": "files of yours"}
-Shown = Annotated[str, Help(f"{DATA}.", "DATA", argument=True)]
+Shown = Annotated[str, Help(f"{DATA}.", "DATA", argument=True), A_DATASET]
 Count = Annotated[int, Help("How many examples to print.", "N"), at_least(0)]
-Names = Annotated[Sequence[str], Help("Datasets or assets (minilm, glove-6b-50d, vader).", "NAME...", argument=True)]
+Names = Annotated[
+    Sequence[str],
+    Help("Datasets or assets (minilm, glove-6b-50d, vader).", "NAME...", argument=True),
+    Checked("veridical.data", "insist_on_fetchable"),
+]
 
 
 def list_(as_json: Json = False) -> None:

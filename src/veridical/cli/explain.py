@@ -12,7 +12,7 @@ import typer
 
 from veridical.cli.speech import say
 from veridical.core.errors import InputError
-from veridical.core.options import Budget, Data, Device, Help, Json, Methods, Model, Split, Target, Texts
+from veridical.core.options import Budget, Data, Device, Help, Json, Methods, Model, Seed, Split, Target, Texts
 from veridical.core.place import A_FILE, A_SOURCE, check_apart, check_page
 from veridical.core.ranges import at_least
 from veridical.core.readable import insist_on_characters, read_utf8
@@ -46,6 +46,7 @@ def explain(
     data: Source = None,
     split: Split = "test",
     limit: Texts = 10,
+    seed: Seed = 0,
     context: Context = None,
     methods: Methods = METHODS,
     target: Target = "predicted",
@@ -72,7 +73,7 @@ def explain(
         from veridical.explanations.exchange import check_format
 
         check_format(out)
-    examples, labels = gather(text, file, data, context=context, split=split, limit=limit)
+    examples, labels = gather(text, file, data, context=context, split=split, limit=limit, seed=seed)
     insist_on_model(model)
     # All that a user can mistake has been looked at; what follows takes seconds to import.
     from veridical.attribution import methods as known
@@ -107,7 +108,7 @@ def explain(
 
 
 def gather(
-    text: Sequence[str], file: str | None, data: Any, *, context: str | None, split: str, limit: int
+    text: Sequence[str], file: str | None, data: Any, *, context: str | None, split: str, limit: int, seed: int = 0
 ) -> tuple[list[Example], tuple[str, ...]]:
     """The texts to explain and, if they come from a dataset, the names of its labels."""
     given = [name for name, value in (("--text", text), ("--file", file), ("--data", data)) if value]
@@ -119,7 +120,7 @@ def gather(
             raise InputError("--context goes with --text or --file; data brings its own.")
         from veridical.data import load_data
 
-        dataset = load_data(data, limit=limit, splits=[split])
+        dataset = load_data(data, limit=limit, seed=seed, splits=[split])
         return list(dataset.splits[split]), dataset.labels
     texts = list(text) if text else _lines(str(file))
     for given_text in (*texts, context or ""):

@@ -67,6 +67,8 @@ class PlainGroup(TyperGroup):
             words = [typed_text(word) for word in args]
         except UnreadableError as problem:
             raise typer.BadParameter(str(problem)) from problem
+        if ctx.resilient_parsing and words[-1:] == ["--with"]:  # a shell asks what could come next
+            words.pop()
         common, own = common_and_own(words)
         return super().parse_args(ctx, [*common, *own])  # type: ignore[arg-type]
 

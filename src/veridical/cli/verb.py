@@ -22,11 +22,13 @@ import typer
 import typer.main
 from typer.core import TyperCommand
 
+from veridical.cli.completion import completion
+from veridical.cli.resolved import write_resolved
+from veridical.cli.seeds import OTHER, other_spelling, read_seeds
 from veridical.core.device import computing
 from veridical.core.errors import InputError
 from veridical.core.options import Help, Option, check_all, options_in, values_in
 
-MANY = 6  # options: from here on a verb takes them from a file too
 WIDTH = 72  # of an example; help is shown with 80 columns at most
 GLUE = "\0"
 Function = Callable[..., None]
@@ -68,6 +70,7 @@ class Verb:
     def typed(self) -> list[Option]:
         """What stands in its help: arguments, options, and those that every larger verb has."""
         shown = [option for option in self.options if not option.help.hidden and not option.help.table]
+        shown += other_spelling(self.options)
         tables = [option.help.table for option in self.options if option.help.table]
         if tables:
             other = f", or {tables[1]}.epochs=5 for the second training only" if tables[1:] else ""
@@ -75,10 +78,9 @@ class Verb:
                 f"A setting of the training: {tables[0]}.lr=3e-5{other}. May be repeated.", "KEY=VALUE", "--set"
             )
             shown.append(_extra("settings", note, Sequence[str]))
-        if len(shown) > MANY:
-            also = f" and the table{'s' if tables[1:] else ''} [{'], ['.join(tables)}]" if tables else ""
-            note = Help(f"A TOML file with these options{also}; what is typed here wins.", "FILE", "--config")
-            shown.append(_extra("config_file", note, str))
+        also = f" and the table{'s' if tables[1:] else ''} [{'], ['.join(tables)}]" if tables else ""
+        note = Help(f"A TOML file with these options{also}; what is typed here wins.", "FILE", "--config")
+        shown.append(_extra("config_file", note, str))
         return sorted(shown, key=lambda option: option.name == "as_json")  # last, as the smallest matter
 
     def parse(self, words: Sequence[str]) -> dict[str, Any]:
@@ -91,10 +93,6 @@ class Verb:
         values["progress"] = False if values.get("as_json") else progress
         unsaid = {part.name for part in self.parts.values() if isinstance(part, Option)} - set(values)
         return {name: _filled(part, values) for name, part in self.parts.items() if name not in unsaid}
-
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Refuse what can be seen to be wrong before anything is loaded or computed."""
-        check_all(self.values(arguments))
 
     def values(self, arguments: Mapping[str, Any]) -> list[tuple[Option, Any]]:
         """Every option with its value among the arguments of its function."""
@@ -112,11 +110,14 @@ class Verb:
         table = _table(file, overrides) if file or overrides else {}
         values = values_in(self.options, table, f" in {file}" if file else "")
         for option in self.options:
-            if option.name in typed:
+            if option.name == "seeds" and ("seeds" in typed or OTHER in typed):
+                values["seeds"] = read_seeds(option, typed)
+            elif option.name in typed:
                 values[option.name] = option.read(typed[option.name], option.spelling)
             elif option.required and option.name not in values:
                 verb = f"veridical {self.name}"
-                raise InputError(f"{verb} needs {option.spelling} {option.metavar}; see `{verb} --help`.")
+                what = option.spelling if option.help.argument else f"{option.spelling} {option.metavar}"
+                raise InputError(f"{verb} needs {what}; see `{verb} --help`.")
         return values
 
     def command(self) -> TyperCommand:
@@ -125,15 +126,26 @@ class Verb:
         def callback(**typed: Any) -> None:
             arguments = self.arguments(typed, progress=True)  # also in a log
             with computing(*_where(arguments)):
-                self.check(arguments)
+                said = self.values(arguments)
+                check_all(said)  # what can be seen to be wrong is refused before anything is loaded or computed
                 self.function(**arguments)
+                write_resolved(self.name, said, _tables(arguments))
 
         parameters = [_parameter(option) for option in sorted(self.typed, key=lambda o: not o.help.argument)]
         callback.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
         first = next(_paragraphs(self.document), "")
         app.command(self.name, cls=PlainCommand, help="\n\n".join(_shown(self.document)), short_help=first)(callback)
-        return typing.cast(TyperCommand, typer.main.get_command(app))
+        command = typing.cast(PlainCommand, typer.main.get_command(app))
+        command.needed = frozenset(o.name for o in self.typed if o.help.argument and o.required)
+        return command
+
+
+def _tables(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a training with all that was not said, where a record knows them."""
+    record = next((value for value in arguments.values() if hasattr(value, "settings")), None)
+    found = () if record is None else record.settings()
+    return dict(zip(("config", "rationale_config"), found if isinstance(found, tuple) else [found], strict=False))
 
 
 def _table(file: Any, overrides: Sequence[str]) -> dict[str, Any]:
@@ -153,7 +165,9 @@ def _where(arguments: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 class PlainCommand(TyperCommand):
-    """Typer's, with arguments as they are typed: no braces, no types."""
+    """Typer's, with arguments as they are typed: no braces, no types. Those that are needed may stand in a file."""
+
+    needed: frozenset[str | None] = frozenset()
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return ["[OPTIONS]", *(name if must else f"[{name}]" for name, _, must in self._arguments)]
@@ -168,7 +182,7 @@ class PlainCommand(TyperCommand):
     @property
     def _arguments(self) -> list[tuple[str, str, bool]]:
         arguments: list[Any] = [param for param in self.params if param.param_type_name == "argument"]
-        return [(argument.metavar, argument.help, argument.required) for argument in arguments]
+        return [(argument.metavar, argument.help, argument.name in self.needed) for argument in arguments]
 
 
 def _extra(name: str, note: Help, kind: Any) -> Option:
@@ -186,16 +200,20 @@ def _parameter(option: Option) -> inspect.Parameter:
     """An option as Typer takes it: text, unread."""
     kind = bool if option.is_flag else list[str] if option.item is not None else str
     if option.help.argument:
-        about: Any = typer.Argument(metavar=option.metavar, help=sentence(option), show_default=False)
+        about: Any = typer.Argument(
+            metavar=option.metavar, help=sentence(option), show_default=False, autocompletion=completion(option)
+        )
     else:
         name = f"{option.spelling}/--no-{option.spelling[2:]}" if option.default is True else option.spelling
-        about = typer.Option(name, metavar=option.metavar, help=sentence(option), show_default=False)
-    must = option.help.argument and option.required  # what is missing else, a config file may have
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if must else None,
-        annotation=Annotated[kind if must else kind | None, about],
+        about = typer.Option(
+            name,
+            metavar=option.metavar,
+            help=sentence(option),
+            show_default=False,
+            autocompletion=completion(option),
+        )
+    return inspect.Parameter(  # what is missing, a config file may have
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, about]
     )
 
 

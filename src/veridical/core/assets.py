@@ -159,6 +159,15 @@ def cache_root() -> Path:
         raise InputError(f"VERIDICAL_CACHE is {given!r}, and there is no such home; name a folder.") from problem
 
 
+def state(name: str, *, cache: Path | None = None) -> str:
+    """`there`, `not fetched`, or what is damaged; nothing is fetched."""
+    folder = (cache or cache_root()) / "assets" / ASSETS[name].folder
+    broken = _broken(ASSETS[name], folder) if folder.is_dir() else None
+    if broken:
+        return f"damaged: {', '.join(f'{file} {what}' for file, what in broken.items())}"
+    return "not fetched" if broken is None else "there"
+
+
 def fetch(name: str, *, cache: Path | None = None) -> Path:
     """The folder holding an asset's files, fetched on first use and whole whenever it is opened."""
     if name not in ASSETS:

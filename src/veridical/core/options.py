@@ -129,6 +129,16 @@ class Option:
         return self.kind is bool
 
     @property
+    def words(self) -> tuple[Any, ...]:
+        """The words that are allowed, where nothing else is."""
+        return _choices(self.item or self.kind)
+
+    @property
+    def notes(self) -> list[Checked]:
+        """Who knows which values there are."""
+        return _notes(self.annotation)
+
+    @property
     def usual(self) -> str:
         """Its default in words."""
         if self.help.default or self.required or self.default is None or self.default is False:
@@ -173,10 +183,9 @@ class Option:
         if self._names_nothing(value):
             raise InputError(f"{who} is {shown(value)}, so none is named; name at least one, or leave it out.")
         items = value if isinstance(value, (list, tuple)) and self.item is not None else (value,)
-        choices = _choices(self.item or self.kind)
         for item in items:
-            if choices and isinstance(item, (str, int)) and item not in choices:
-                raise InputError(f"{who} is {shown(item)}; allowed: {', '.join(map(str, choices))}.")
+            if self.words and isinstance(item, (str, int)) and item not in self.words:
+                raise InputError(f"{who} is {shown(item)}; allowed: {', '.join(map(str, self.words))}.")
         insist_on_kind(value, self.annotation, who)
         for item in items:
             if isinstance(item, Real) and not isinstance(item, bool):
@@ -197,7 +206,7 @@ class Option:
 
     def check_names(self, value: Any, *, places: bool = True) -> None:
         """Refuse names of which there is none; without `places` only those that can be no file or folder."""
-        for note in _notes(self.annotation):
+        for note in self.notes:
             if places or not note.places:
                 note.check(value)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import typing
@@ -81,24 +82,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def _declared(self) -> tuple[dict[str, str], bool]:
-        """The names that stand in the package's files, with their modules, and whether these are all of them; read
-        without running them, because what they import takes seconds."""
-        modules: dict[str, str] = {}
-        complete = bool(self.decorator)
-        for folder in importlib.import_module(self.package).__path__ if complete else ():
-            for path in Path(folder).glob("[!_]*.py"):
-                for call in ast.walk(ast.parse(path.read_bytes())):
-                    if (
-                        isinstance(call, ast.Call)
-                        and isinstance(call.func, ast.Name)
-                        and call.func.id == self.decorator
-                    ):
-                        name = call.args[0] if call.args else None
-                        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                            modules[name.value] = f"{self.package}.{path.stem}"
-                        else:  # made of something: only running the file tells
-                            complete = False
-        return modules, complete
+        return declared(self.package, self.decorator)
 
     def _look_for(self, name: str) -> None:
         """A thing is found without running the files of others, and so is that there is none."""
@@ -145,6 +129,24 @@ class Registry(Generic[T]):
         given = [specs] if isinstance(specs, (str, Choice)) or not isinstance(specs, Iterable) else specs
         parts = (part for spec in given for part in (listed(spec) if isinstance(spec, str) else [spec]))
         return [self.choose(part) for part in parts]
+
+
+def declared(package: str, decorator: str) -> tuple[dict[str, str], bool]:
+    """The names that stand in a package's files, with their modules, and whether these are all of them; read without
+    running them or the package, because what they import takes seconds."""
+    modules: dict[str, str] = {}
+    complete = bool(decorator)
+    found = importlib.util.find_spec(package) if complete else None
+    for folder in (found.submodule_search_locations or ()) if found is not None else ():
+        for path in Path(folder).glob("[!_]*.py"):
+            for call in ast.walk(ast.parse(path.read_bytes())):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator:
+                    name = call.args[0] if call.args else None
+                    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                        modules[name.value] = f"{package}.{path.stem}"
+                    else:  # made of something: only running the file tells
+                        complete = False
+    return modules, complete
 
 
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -4,6 +4,7 @@
     spec,spec                         several of them; an option of the command line given again means the same
     option=value+value                a list inside an option; `values.read` reads it by the option's type
     option=name/option=value          a spec inside an option, where `:` is taken: `explanation:method=alti/layer=3`
+    0,2,5-9                           seeds
     key=value                         a pair: `explanation=0.035+0.031:lr=0.05`, `train.lr=3e-5`
 
 A `:` (or `/`) separates only where `option=` follows it, so that names and values may hold it as well:
@@ -21,8 +22,10 @@ from typing import Literal
 
 from veridical.core.errors import InputError
 from veridical.core.place import at_home
+from veridical.core.readable import shown
 
 Mark = Literal[":", "/"]
+MOST_SEEDS = 1000  # in one range: more is a slip of the finger
 INSIDE: Mark = "/"  # separates the options of a spec that is itself the value of an option
 
 _BEFORE_OPTION = {mark: re.compile(rf"\s*{mark}[\s{mark}]*(?=[\w.-]+\s*=)") for mark in (":", "/")}
@@ -91,6 +94,23 @@ def listed(given: str | Iterable[str] | None) -> list[str]:
 
 def _is_there(text: str) -> bool:
     return "," in text and (os.path.exists(text) or os.path.exists(_parts(text, ":")[0]))
+
+
+def seeds_in(typed: Iterable[str], who: str = "The seed") -> tuple[int, ...]:
+    """Seeds as people name them: `3`, `0,1,2`, `0-4`; each once, in the order in which they are named."""
+    seeds: list[int] = []
+    for part in listed(text.replace("+", ",") for text in typed):
+        ends = re.fullmatch(r"([0-9]{1,10})(?:-([0-9]{1,10}))?", part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
+        if not first <= last < first + MOST_SEEDS:
+            raise InputError(
+                f"{who} is {shown(part)}, which is not a seed or a range of at most {MOST_SEEDS:,} seeds; write 3, "
+                "0,1,2 or 0-4."
+            )
+        seeds += range(first, last + 1)
+    if not seeds:
+        raise InputError(f"{who} names no seed; write 3, 0,1,2 or 0-4.")
+    return tuple(dict.fromkeys(seeds))
 
 
 def pair(text: str, what: str, form: str, example: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+from veridical.core.assets import ASSETS
 from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
 from veridical.core.place import at_home
@@ -135,6 +136,11 @@ def insist_on_name(spec: Given | Path) -> None:
 def insist_on_names(specs: Iterable[Given | Path]) -> None:
     for spec in specs:
         insist_on_name(spec)
+
+
+def insist_on_fetchable(names: Iterable[str]) -> None:
+    """The same of what is to be fetched, before any of it is: assets have names too."""
+    insist_on_names(name for name in names if name not in ASSETS)
 
 
 def _place_on_hub(text: str, place: str) -> dict[str, str | None]:

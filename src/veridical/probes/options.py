@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pathlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
@@ -14,9 +13,8 @@ from veridical.core.errors import InputError, unknown
 from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_FOLDER, A_SOURCE
 from veridical.core.ranges import Range, between
-from veridical.core.readable import shown
 from veridical.core.records import Level, Operator, Span
-from veridical.core.spec import listed
+from veridical.core.spec import listed, seeds_in
 from veridical.core.wording import option
 from veridical.grid.options import Address, Engine, Shard, Workers
 
@@ -159,9 +157,6 @@ class PosOptions:
     progress: opt.Progress = None
 
 
-MOST_SEEDS = 1000
-
-
 def insist_on_trained(models: str | Sequence[str]) -> None:
     """Refuse a model that cannot be trained, before anything is loaded."""
     from veridical.model import names
@@ -170,20 +165,9 @@ def insist_on_trained(models: str | Sequence[str]) -> None:
         names.insist_on_trained(model)
 
 
-def seeds_in(typed: Sequence[str]) -> tuple[int, ...]:
-    """`0-4`, `0,1,7` and the like; `none` for no seed at all."""
-    seeds: list[int] = []
-    for part in listed(typed):
-        if part == "none":
-            continue
-        ends = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", part)
-        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (1, 0)
-        if not first <= last <= first + MOST_SEEDS:
-            raise InputError(
-                f"{shown(part)} is not a seed or a range of at most {MOST_SEEDS:,} seeds; write 3, 0,1,2, 0-4 or none."
-            )
-        seeds += range(first, last + 1)
-    return tuple(dict.fromkeys(seeds))
+def seeds_or_none(typed: Sequence[str]) -> tuple[int, ...]:
+    """Seeds as everywhere; `none` for no seed at all."""
+    return () if listed(typed) == ["none"] else seeds_in(typed)
 
 
 CHOOSE = "Seeds of the worlds that the panel and the operator are chosen on: 0-4, or 0,1,2."
@@ -198,8 +182,8 @@ class ValidateOptions:
     """Which worlds are made, and how they are computed."""
 
     out: opt.Out
-    seeds: Annotated[Sequence[int], Help(CHOOSE, "SEEDS", "--seeds", "0-4", reads=seeds_in)] = tuple(range(5))
-    fresh: Annotated[Sequence[int], Help(FRESH, "SEEDS", "--fresh", "5-9", reads=seeds_in)] = tuple(range(5, 10))
+    seeds: Annotated[Sequence[int], Help(CHOOSE, "SEEDS", "--seeds", "0-4", reads=seeds_or_none)] = tuple(range(5))
+    fresh: Annotated[Sequence[int], Help(FRESH, "SEEDS", "--fresh", "5-9", reads=seeds_or_none)] = tuple(range(5, 10))
     models: Annotated[
         opt.Names,
         Help("Models that take turns from world to world.", "MODELS"),

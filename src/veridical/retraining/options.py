@@ -138,8 +138,8 @@ class FreshOptions:
         given = not isinstance(self.support, (list, tuple)) or bool(self.support)
         if given and self.objective != UNTOLD:
             raise InputError(
-                f"The models of {option('support')} are trained already, so {option('objective')} would count for nothing; "
-                "leave one of the two out."
+                f"The models of {option('support')} are trained already, so {option('objective')} would count for "
+                "nothing; leave one of the two out."
             )
         self.settings()  # a mistake in them is told before anything is loaded
 

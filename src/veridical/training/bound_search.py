@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
 from veridical.core import store
 from veridical.core.errors import InputError
@@ -44,6 +45,7 @@ def search_bound(
     config: TrainConfig | None = None,
     limit: int | None = None,
     out: str | Path | None = None,
+    report_to: Literal["none", "tensorboard"] = "none",
     progress: bool | None = None,
 ) -> str:
     """`explanation=search` with numbers in its place, for `train(..., bound=...)`. The runs of the search go to `out`,
@@ -64,9 +66,8 @@ def search_bound(
             term = next(term for term in chosen if term.name == name)
             spec = f"cross_entropy:weight=0,{term.label}"
             folder = None if out is None else Path(out) / name
-            runs = train_seeds(
-                data, model, objective=spec, seeds=seeds, config=alone, limit=limit, out=folder, progress=progress
-            )
+            same = {"config": alone, "limit": limit, "report_to": report_to, "progress": progress}
+            runs = train_seeds(data, model, objective=spec, seeds=seeds, out=folder, **same)
             train, dev = (sum(lows) / len(lows) for lows in zip(*(lowest(run, name) for run in runs), strict=True))
             value = _with_numbers(value, f"{looser[name] * train:.4g}+{dev:.4g}")
         bounds.append(f"{name}={value.write()}")

@@ -22,6 +22,7 @@ def train_all(options: SeedsOptions) -> list[Run]:
         "objective": options.objective,
         "config": options.settings(),
         "limit": options.limit,
+        "report_to": options.report_to,
         "progress": options.progress,
     }
     data, bound, out = for_several(options.data), options.bound, options.out

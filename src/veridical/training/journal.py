@@ -15,6 +15,7 @@ from veridical.model.accuracy import BETTER
 from veridical.training.bound import Multiplier
 from veridical.training.run import LOG as LOG
 from veridical.training.task import Task
+from veridical.training.tracker import Tracker
 
 CHECKPOINT = "checkpoint.pt"
 
@@ -56,6 +57,7 @@ class Journal:
         self.task, self.optimizer = task, optimizer
         self._began = time.monotonic()
         self._log: store.Log | None = None
+        self._tracker: Tracker | None = None
 
     def open(self) -> State:
         """The state that was saved last, with its weights in the model and the optimiser; or the first."""
@@ -63,6 +65,8 @@ class Journal:
         self._began = time.monotonic() - state.seconds
         if self.task.accelerator.is_main_process:
             self._log = store.Log(self.task.folder / LOG, keep=state.lines)
+            if self.task.tracked:
+                self._tracker = Tracker(self.task.folder, store.read_jsonl(self.task.folder / LOG))
         if not state.lines:
             examples = {split: len(encoded) for split, encoded in self.task.encoded.items()}
             state = self.write(state, {"steps": self.task.steps, "examples": examples, "cut": self.task.cut})
@@ -83,10 +87,14 @@ class Journal:
         state = dataclasses.replace(state, lines=state.lines + 1, seconds=time.monotonic() - self._began)
         if self._log is not None:
             self._log.append({**row, "seconds": round(state.seconds, 3)})
+        if self._tracker is not None:
+            self._tracker.add(row)
         return state
 
     def save(self, state: State) -> None:
         """From here a run that is killed goes on."""
+        if self._tracker is not None:
+            self._tracker.flush()
         if self._log is not None:
             self._log.sync()
             weights = {"model": self.task.clf.model.state_dict(), "optimizer": self.optimizer.state_dict()}
@@ -98,4 +106,6 @@ class Journal:
         if self._log is not None:
             self._log.sync()
             self._log.close()
+        if self._tracker is not None:
+            self._tracker.close()
         self.task.accelerator.wait_for_everyone()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
 from veridical.core.options import Checked, Count, Help, Hidden
@@ -19,11 +19,13 @@ Trained = Annotated[
 ]
 Table = TrainConfig | Mapping[str, Any] | None
 Settings = Annotated[Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train")]
+TRACKER = Checked("veridical.training.tracker", "insist_on_tracker")
 TERMS = Checked("veridical.training.term", "objective")
 BOUND = "Hold a term below a value instead: TERM=0.035, TERM=TRAIN+DEV, or TERM=search."
 OVER = "Train with each value, keep the best on dev: TERM.weight=1e-2,1e-3,1e-4. May be repeated."
 SELECT = "What a search judges by: a metric, or dev macro_f1, loss, ..."
 TOKENS = "Padded tokens that a model is given at once where texts are explained; of training steps, train.budget is."
+REPORT = "Where else the log goes: tensorboard (the folder tensorboard/ of the run), or none."
 Searched = Annotated[opt.Names, Help(OVER, "VALUES", "--search", commas=False)]
 
 
@@ -45,6 +47,7 @@ class Training:
         Help("Run folder; several seeds get a folder each in it.", default="runs/DATA/MODEL/OBJECTIVE-SEED-HASH"),
         A_FOLDER,
     ] = None
+    report_to: Annotated[Literal["none", "tensorboard"], Help(REPORT, "NAME"), TRACKER] = "none"
     device: opt.Device = None
     progress: opt.Progress = None
 
@@ -67,7 +70,7 @@ class TrainOptions(Training):
 class SeedsOptions(Training):
     """The same training with several seeds."""
 
-    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2.", "N"), opt.SEEDS] = (0,)
+    seeds: Annotated[Sequence[int], Help("A seed, or several: 0,1,2 or 0-4.", "SEEDS"), opt.SEEDS] = (0,)
 
 
 @dataclass(frozen=True, kw_only=True)

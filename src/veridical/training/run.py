@@ -65,6 +65,19 @@ class Run(Tabular):
             raise InputError(f"There is no log {path}; the folder of this run has been moved or emptied.")
         return [row for row in store.read_jsonl(path) if "step" in row]
 
+    def card(self, audit: str | Path | None = None, **how: Any) -> str:
+        """Its model card, with the verdict of an audit (a folder): `training.card.model_card` has the options."""
+        from veridical.training.card import model_card
+
+        return model_card(self, audit, **how)
+
+    def push_to_hub(self, repo_id: str, **how: Any) -> str:
+        """Upload model, tokenizer, configuration and card: `training.hub.push` has the options, among them `audit`,
+        `private`, `license`, `token`. Returns the address."""
+        from veridical.training.hub import push
+
+        return push(self, repo_id, **how)
+
     def plot(self, score: str = "loss", *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:
         """A score on the dev split by epoch; of the loss also the mean over each epoch's training steps. Returns the
         Axes, those of `ax` or new ones."""

@@ -95,12 +95,13 @@ def search(options: SearchOptions) -> Search:
     dataset = load_data(options.data, limit=options.limit)
     examples = _dev(dataset, options.texts)
     folder = Path(options.out) if options.out is not None else _folder(dataset, model, tried, config)
+    same: dict[str, Any] = {"config": config, "report_to": options.report_to, "progress": progress}
     candidates = []
     for spec in tried:
         runs, found = [], []
         for seed in seeds:
             place = folder / _named(spec) / f"seed{seed}"
-            runs.append(train(dataset, model, objective=spec, seed=seed, config=config, out=place, progress=progress))
+            runs.append(train(dataset, model, objective=spec, seed=seed, out=place, **same))
             found.append(_measure(runs[-1], judge, methods, examples, progress) if judge.metric else {})
         candidates.append(_candidate(spec, runs, found, judge))
     sign = 1 if judge.better == "higher" else -1

@@ -41,6 +41,7 @@ class Task:
     folder: Path
     save_steps: int
     accelerator: Accelerator
+    tracked: bool = False  # its log goes to TensorBoard too
 
     @property
     def data_seed(self) -> int:
@@ -95,11 +96,12 @@ def prepare(
     bounds: tuple[Bound, ...] = (),
     save_steps: int = SAVE_STEPS,
     accelerator: Accelerator | None = None,
+    tracked: bool = False,
 ) -> Task:
     """A task on these texts: without an objective of cross-entropy alone, its terms prepared on the train split."""
     terms = ready(chosen or objective(BASE), clf, encoded["train"], gold["train"])
     accelerator = accelerator or meeting()
-    return Task(clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator)
+    return Task(clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator, tracked)
 
 
 def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[torch.Tensor, Sums, Sums]:

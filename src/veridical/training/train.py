@@ -6,6 +6,7 @@
     model/               the best epoch's classifier, in safetensors: veridical.load reads the run folder
     predictions.parquet  id, split, gold label and class probabilities of every example
     scores.json          written last: a run that has it is done
+    tensorboard/         the log as TensorBoard reads it, if it was asked for
 
 While a run is under way `checkpoint.pt` and `best.safetensors` stand beside them; the same call goes on from
 there.
@@ -36,7 +37,7 @@ from veridical.model.names import recorded
 from veridical.training.bound import constrain
 from veridical.training.bound import label as bound_label
 from veridical.training.config import TrainConfig
-from veridical.training.journal import CHECKPOINT, State
+from veridical.training.journal import CHECKPOINT, LOG, State
 from veridical.training.loop import fit
 from veridical.training.options import TrainOptions
 from veridical.training.run import Run
@@ -44,6 +45,8 @@ from veridical.training.selection import BEST, failure
 from veridical.training.task import Task, ask_all, measure, meeting, own_threads, prepare
 from veridical.training.term import label as objective_label
 from veridical.training.term import objective as read_objective
+from veridical.training.tracker import FOLDER as EVENTS
+from veridical.training.tracker import Tracker
 
 SCORES = "scores.json"
 
@@ -71,11 +74,10 @@ def train(options: TrainOptions) -> Run:
     store.claim(folder, spec)
     accelerator = meeting()
     accelerator.wait_for_everyone()  # all have looked at the folder before one of them writes to it
+    tracked = options.report_to == "tensorboard"
     if (folder / SCORES).exists():
-        if accelerator.is_main_process:  # killed just before these would have been removed
-            store.clean(folder)
-            _drop_checkpoints(folder)
-            forget(folder / WORK)
+        if accelerator.is_main_process:
+            _tidy(folder, tracked)
         return read_run(folder)
     threads, device = _threads(folder, config), _device(accelerator)
     with own_threads(threads, device):
@@ -99,9 +101,19 @@ def train(options: TrainOptions) -> Run:
             bounds=bounds,
             save_steps=options.save_steps,
             accelerator=accelerator,
+            tracked=tracked,
         )
         _trained(task, spec, device, threads, options.progress)  # only now: what is refused has claimed no folder
     return read_run(folder)
+
+
+def _tidy(folder: Path, tracked: bool) -> None:
+    """Remove what only resuming needed, had the run not been killed just before it did; track it, if it was not."""
+    store.clean(folder)
+    _drop_checkpoints(folder)
+    forget(folder / WORK)
+    if tracked and not (folder / EVENTS).is_dir():
+        Tracker(folder, store.read_jsonl(folder / LOG)).close()
 
 
 def _trained(task: Task, spec: Any, device: torch.device, threads: int, progress: bool | None) -> None:

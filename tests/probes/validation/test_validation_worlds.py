@@ -19,7 +19,7 @@ from veridical.core.records import Example
 from veridical.data import load_data
 from veridical.model.ask import predict
 from veridical.model.load import load
-from veridical.probes.options import ValidateOptions, seeds_in
+from veridical.probes.options import ValidateOptions, seeds_or_none
 from veridical.probes.validation import making
 from veridical.probes.validation.making import ORDERS, make, place, read_facts
 from veridical.probes.validation.panels import HARD, OPERATORS, SOFT, of_order, panels
@@ -83,13 +83,13 @@ def test_texts_are_a_seeded_sample_with_the_labels_in_turn():
     [(["0-4"], (0, 1, 2, 3, 4)), (["0,2", "7-8"], (0, 2, 7, 8)), (["3", "3"], (3,)), (["none"], ())],
 )
 def test_seeds_as_they_are_typed(typed: list[str], seeds: tuple[int, ...]):
-    assert seeds_in(typed) == seeds
+    assert seeds_or_none(typed) == seeds
 
 
 @pytest.mark.parametrize("typed", ["4-1", "-1", "a", "1-", "0..4"])
 def test_what_is_no_seed_is_refused(typed: str):
     with pytest.raises(InputError, match="is not a seed or a range"):
-        seeds_in([typed])
+        seeds_or_none([typed])
 
 
 def test_a_seed_cannot_choose_and_be_fresh(tmp_path: Path):
