@@ -64,6 +64,9 @@ def test_everything_is_written_and_says_the_same(made):
     assert corpora["home"].role == "in"
     assert corpora["away"].role == "ood"
     assert corpora["home"].accuracy is not None
+    assert made.summary.model.hash == store.read_json(folder / "spec.json")["model"]["hash"]
+    assert corpora["home"].sha256 != corpora["away"].sha256
+    assert made.summary.stamp["command"].startswith("veridical.audit(model=<Classifier>, data=<Dataset>, out=")
 
 
 def test_the_tables_have_every_column_of_every_row_and_unix_lines(made):

@@ -40,7 +40,7 @@ from veridical.audits.record import (
     Spending,
     StabilityRow,
 )
-from veridical.core import store, stored, tables
+from veridical.core import provenance, store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -90,7 +90,8 @@ def audit(options: AuditOptions) -> Audit:
         options.metrics or selection.default_metrics(corpora), by=options.by, level=options.level
     )
     shared = spread is not None and spread.shard is not None
-    with claim(options.out, clf, corpora, store.plain(settings), shared=shared) as folder:
+    command = provenance.typed_command() or _call(options)
+    with claim(options.out, clf, corpora, store.plain(settings), shared=shared, command=command) as folder:
         return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options)
 
 
@@ -106,7 +107,8 @@ def _audit(work: Work, options: AuditOptions) -> Audit:
         deadline = began + planning.seconds_of(options.time) if options.time else None
         courses = _follow(work, planned, deadline, report)
         evaluations = {corpus.name: _whole(work.desk(corpus), courses[corpus.name]) for corpus in corpora}
-        facts = _facts(work, planned, courses, evaluations)
+        # Of a model that was given as an object its folder's files would say nothing.
+        facts = _facts(work, planned, courses, evaluations, provenance.file_hashes(options.model))
         return _written(work, facts, courses, evaluations, deadline, report.say)
 
 
@@ -121,6 +123,7 @@ def claim(
     settings: Mapping[str, Any],
     *,
     shared: bool = False,
+    command: str = "",
 ) -> Iterator[Path]:
     """The folder, if it is new or holds the same work on the same model and texts, for this process alone unless
     shards share it."""
@@ -131,8 +134,16 @@ def claim(
         **settings,
     }
     with _beside_others(folder, spec) if shared else claimed(folder, spec):
-        store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=settings["seed"]))
+        made_by = {"code": provenance.code_hash(), **({"command": command} if command else {})}
+        stamp = store.stamp(threads=torch.get_num_threads(), seed=settings["seed"], **made_by)
+        store.write_json(folder / "stamp.json", stamp)
         yield folder
+
+
+def _call(options: AuditOptions) -> str:
+    """The call in Python, with what is not as usual."""
+    said = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not f.default}
+    return provenance.python_call("veridical.audit", said)
 
 
 @contextmanager
@@ -238,7 +249,11 @@ def retraining_of(folder: Path) -> str:
 
 
 def _facts(
-    work: Work, planned: Planned, courses: Mapping[str, Course], evaluations: Mapping[str, Evaluation]
+    work: Work,
+    planned: Planned,
+    courses: Mapping[str, Course],
+    evaluations: Mapping[str, Evaluation],
+    files: Mapping[str, str],
 ) -> AuditSummary:
     """What was audited: the summary before anything is made of the scores."""
     stamp = store.read_json(work.folder / "stamp.json")
@@ -253,7 +268,7 @@ def _facts(
         title=f"{clf.name} on {home}",
         created=f"{datetime.fromisoformat(stamp['time']):%d %B %Y, %H:%M} UTC",
         veridical=stamp["veridical"],
-        model=ModelFacts(clf.name, clf.family, tuple(clf.labels), clf.kind),
+        model=ModelFacts(clf.name, clf.family, tuple(clf.labels), clf.kind, work.weights, files),
         settings=work.settings,
         stamp=stamp,
         corpora=tuple(corpus_facts(clf, corpus) for corpus in work.corpora),
