@@ -6,6 +6,7 @@ be behind, and write one page that says which explanation to believe.
     DIR/calibration.json                    how many passes the time that was given is good for
     DIR/scores.parquet  summary.json        every score; every mean, interval, test, look and verdict
     DIR/tables/*.csv    report.html         the same for people
+    DIR/record.json     record.html         what an auditor files: see filing.py
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from typing import Any
 
 import torch
 
+from veridical.audits import filing, selection, stability
 from veridical.audits import plan as planning
-from veridical.audits import selection, stability
 from veridical.audits.corpora import Corpus, corpora_of, corpus_facts, insist_on_split
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
+from veridical.audits.filing import Since
+from veridical.audits.filing_page import file_record
 from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
 from veridical.audits.options import AuditOptions
 from veridical.audits.parts import Desk, Spread, asking, prepare
@@ -60,6 +63,7 @@ class Audit:
 
     folder: Path
     summary: AuditSummary
+    since: Since | None = None  # what changed since the audit that it was held against
 
     @property
     def page(self) -> Path:
@@ -79,6 +83,7 @@ def audit(options: AuditOptions) -> Audit:
     Interrupted at any moment, the same call goes on from what the folder `out` holds.
     """
     planning.insist_on_design(options)
+    earlier = None if options.against is None else filing.read_earlier(options.against, options.out)
     spread = _spread(options)
     home, *others = (load_data(given) for given in (options.data, *options.ood))  # before the model, which takes longer
     for data in (home, *others):
@@ -92,10 +97,10 @@ def audit(options: AuditOptions) -> Audit:
     shared = spread is not None and spread.shard is not None
     command = provenance.typed_command() or _call(options)
     with claim(options.out, clf, corpora, store.plain(settings), shared=shared, command=command) as folder:
-        return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options)
+        return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options, earlier)
 
 
-def _audit(work: Work, options: AuditOptions) -> Audit:
+def _audit(work: Work, options: AuditOptions, earlier: filing.AuditRecord | None) -> Audit:
     """The audit in its folder, which is claimed."""
     clf, corpora, settings = work.clf, work.corpora, work.settings
     if work.spread is not None:
@@ -109,7 +114,10 @@ def _audit(work: Work, options: AuditOptions) -> Audit:
         evaluations = {corpus.name: _whole(work.desk(corpus), courses[corpus.name]) for corpus in corpora}
         # Of a model that was given as an object its folder's files would say nothing.
         facts = _facts(work, planned, courses, evaluations, provenance.file_hashes(options.model))
-        return _written(work, facts, courses, evaluations, deadline, report.say)
+        found = _written(work, facts, courses, evaluations, deadline, report.say)
+        evidence = [filing.evidence_of(clf, c, evaluations[c.name].cells, found.summary) for c in corpora]
+        record = file_record(work.folder, found.summary, evidence, options.purpose or "", earlier)
+        return replace(found, since=record.since)
 
 
 # -- before ---------------------------------------------------------------------------------------------------

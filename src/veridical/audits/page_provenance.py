@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from veridical.audits.record import AuditSummary, CorpusFacts
+from veridical.audits.record import CorpusFacts, ModelFacts, Settings
 
 UNKNOWN = "not kept: the audit is from before it was"
 SHORT = 12  # digits of a fingerprint at a glance
+
+
+class Identified(Protocol):
+    """What has these fields: a summary, or a record."""
+
+    @property
+    def veridical(self) -> str: ...
+    @property
+    def model(self) -> ModelFacts: ...
+    @property
+    def corpora(self) -> tuple[CorpusFacts, ...]: ...
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def stamp(self) -> Mapping[str, str | int | Mapping[str, str]]: ...
 
 
 @dataclass(frozen=True)
@@ -21,12 +37,12 @@ class Fact:
     code: tuple[str, ...] = ()
 
 
-def provenance(summary: AuditSummary) -> tuple[Fact, ...]:
+def provenance(summary: Identified) -> tuple[Fact, ...]:
     """What was audited and by what, to the last digit."""
     return (*_model(summary), *map(_data, summary.corpora), *_code(summary))
 
 
-def _model(summary: AuditSummary) -> Iterator[Fact]:
+def _model(summary: Identified) -> Iterator[Fact]:
     model = summary.model
     if model.hash is None:
         yield Fact("fingerprint of the model", UNKNOWN)
@@ -45,7 +61,7 @@ def _data(corpus: CorpusFacts) -> Fact:
     return Fact(name, UNKNOWN) if corpus.hash is None else Fact(name, "of its texts (32 bits)", (corpus.hash,))
 
 
-def _code(summary: AuditSummary) -> Iterator[Fact]:
+def _code(summary: Identified) -> Iterator[Fact]:
     stamp = summary.stamp
     version = f"Veridical {summary.veridical}"
     if "code" in stamp:
@@ -59,7 +75,7 @@ def _code(summary: AuditSummary) -> Iterator[Fact]:
     yield Fact("command", "" if command else UNKNOWN, (str(command),) if command else ())
 
 
-def glance(summary: AuditSummary) -> tuple[Fact, ...]:
+def glance(summary: Identified) -> tuple[Fact, ...]:
     """The same in a line: the first digits, the seed and the version."""
     home = next((corpus for corpus in summary.corpora if corpus.role == "in"), summary.corpora[0])
     known = {"model": summary.model.hash, "data": home.sha256 or home.hash, "code": summary.stamp.get("code")}
@@ -67,7 +83,7 @@ def glance(summary: AuditSummary) -> tuple[Fact, ...]:
     return (*short, Fact("seed", str(summary.settings.seed)), Fact("Veridical", summary.veridical))
 
 
-def page_foot(summary: AuditSummary) -> str:
+def page_foot(summary: Identified, kind: str = "Veridical audit") -> str:
     """What stands at the foot of every printed page, inside a style sheet: only letters that end nothing there."""
     known = [f"{fact.name} {fact.code[0]}" for fact in glance(summary) if fact.code]
-    return re.sub("[^0-9A-Za-z ,]", "", ", ".join(["Veridical audit", *known]))
+    return re.sub("[^0-9A-Za-z ,]", "", ", ".join([kind, *known]))
