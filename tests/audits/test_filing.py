@@ -192,7 +192,14 @@ def test_the_page_says_what_an_auditor_files():
     page = record_page(replace(now, since=since(before, now)))
     Reader(page)
     assert "<script" not in page
-    for words in ("Release gate", "1 regression", "sign test, paired", "Who may rely on it", "Known limits", "10 of 39"):
+    for words in (
+        "Release gate",
+        "1 regression",
+        "sign test, paired",
+        "Who may rely on it",
+        "Known limits",
+        "10 of 39",
+    ):
         assert words in page
     bare = record_page(replace(a_record(), verdicts=(), ranking=()))
     assert "No verdict was reached" in bare

@@ -6,6 +6,7 @@ an earlier record. It holds the figure of every text, so that a later audit can 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ from veridical.audits.record import (
 from veridical.core import store, stored
 from veridical.core.errors import InputError
 from veridical.core.provenance import rows_hash
+from veridical.core.readable import shown_path
 from veridical.core.records import Cell, Example
 from veridical.metric import Direction
 from veridical.model.ask import predict
@@ -185,15 +187,17 @@ def read_earlier(given: str | Path, out: str | Path) -> AuditRecord:
     """The record that an audit is held against: a record.json, or the folder of an audit, also of one from before
     records were kept."""
     path = Path(given)
-    if path.is_dir() and Path(out).is_dir() and path.samefile(out):
-        raise InputError(f"--against {given} is the folder that is written to; name that of an earlier audit.")
-    if path.is_file():
+    if os.path.isdir(given) and os.path.isdir(out) and os.path.samefile(given, out):
+        raise InputError(f"{shown_path(given)} is the folder that is written to; name that of an earlier audit.")
+    if os.path.isfile(given):
         return read_record(path)
-    if (path / RECORD).is_file():
+    if os.path.isfile(path / RECORD):
         return read_record(path / RECORD)
-    if (path / SUMMARY).is_file():
+    if os.path.isfile(path / SUMMARY):
         return _without_record(path)
-    raise InputError(f"{given} holds no earlier audit; name the folder of a finished audit, or its {RECORD}.")
+    raise InputError(
+        f"{shown_path(given)} holds no earlier audit; name the folder of a finished audit, or its {RECORD}."
+    )
 
 
 def _without_record(folder: Path) -> AuditRecord:

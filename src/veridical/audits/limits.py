@@ -59,7 +59,7 @@ def _of_corpus(corpus: CorpusFacts) -> Iterator[str]:
     elif corpus.accuracy_low is not None and corpus.majority is not None and corpus.accuracy_low <= corpus.majority:
         yield f"On {corpus.name} the model is not shown to be better than always saying the most frequent class."
     if corpus.cut_texts:
-        yield f"{corpus.cut_texts:,} texts of {corpus.name} are longer than the model reads and were cut."
+        yield f"Texts of {corpus.name} that are longer than the model reads, and were cut: {corpus.cut_texts:,}."
     if corpus.unmoved:
         yield f"On {corpus.unmoved:,} of {corpus.texts:,} texts of {corpus.name} no erasure tells two methods apart."
 

@@ -37,8 +37,6 @@ def audit(options: AuditOptions, as_json: Json = False) -> None:
         typer.echo((result.folder / SUMMARY).read_text(encoding="utf-8"), nl=False)
     else:
         print_audit(result)
-        if result.since is not None:
-            print_changes(result.since)
     if result.since is not None and result.since.regressions:
         raise typer.Exit(1)
 
@@ -78,7 +76,9 @@ def print_audit(result: Audit) -> None:
         typer.echo(to_text(cells))
     for note in summary.verdicts[0].notes:
         tell(note)
-    typer.echo(f"\nreport {result.page}\nrecord {result.folder / 'record.html'}")
+    if result.since is not None:
+        print_changes(result.since)
+    typer.echo(f"\nrecord {result.folder / 'record.html'}\nreport {result.page}")
 
 
 def _net(mean: float | None, low: float | None, high: float | None) -> str:
