@@ -6,7 +6,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import veridical
@@ -15,11 +17,14 @@ from toy import toy
 from veridical.attribution import methods as all_methods
 from veridical.audits import stability
 from veridical.audits.corpora import Corpus
+from veridical.audits.filing import Change, Since, read_record
 from veridical.audits.looks import OutOfTimeError
+from veridical.audits.options import AuditOptions
 from veridical.audits.oracles import oracles
 from veridical.audits.record import StabilityRow, read_examples, read_summary
 from veridical.audits.selection import tried
 from veridical.cli import app as cli
+from veridical.cli import audit as command
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset, Example
@@ -64,6 +69,9 @@ def test_everything_is_written_and_says_the_same(made):
     assert corpora["home"].role == "in"
     assert corpora["away"].role == "ood"
     assert corpora["home"].accuracy is not None
+    assert made.summary.model.hash == store.read_json(folder / "spec.json")["model"]["hash"]
+    assert corpora["home"].sha256 != corpora["away"].sha256
+    assert made.summary.stamp["command"].startswith("veridical.audit(model=<Classifier>, data=<Dataset>, out=")
 
 
 def test_the_tables_have_every_column_of_every_row_and_unix_lines(made):
@@ -265,3 +273,34 @@ def test_a_believed_method_that_other_settings_do_not_favour_is_told_of(places, 
     assert all(
         f"among the first two in {sum(p < 3 for p in places)} of {len(places)} settings only" in n for n in notes
     )
+
+
+def test_the_record_lies_beside_the_report_and_is_held_against_an_earlier_one(clf, made, tmp_path):
+    first = read_record(made.folder / "record.json")
+    assert (first.model, first.corpora, first.since) == (made.summary.model, made.summary.corpora, None)
+    assert [len(of.texts) for of in first.evidence] == [len(HOME.splits["test"]), len(AWAY.splits["test"]) - 1]
+    assert np.mean(first.evidence[0].right) == pytest.approx(first.corpora[0].accuracy)
+    again = veridical.audit(
+        clf, HOME, ood=[AWAY], out=tmp_path / "again", progress=False, purpose="A gate", against=str(made.folder), **HOW
+    )
+    assert read_record(again.folder / "record.json").purpose == "A gate"
+    assert again.since is not None
+    assert again.since.regressions == ()
+    assert {change.test for change in again.since.changes} >= {"sign test, paired", "signed rank, paired"}
+    assert "A gate" in (again.folder / "record.html").read_text()
+
+
+@pytest.mark.parametrize(("outcome", "code"), [("worse", 1), ("better", 0)])
+def test_a_regression_ends_with_exit_code_1(made, monkeypatch, capsys, outcome, code):
+    change = Change("home", "accuracy of the model", "90.0%", "70.0%", "sign test, paired", (9, 9), 0.01, 0.02, outcome)
+    found = replace(made, since=Since("old", "yesterday", None, ("The model is another.",), (change,), 0.05))
+    monkeypatch.setattr("veridical.audits.audit.audit", lambda **_: found)
+    try:
+        command.audit(AuditOptions(model="m", data="planted", out="out"))
+        ended = 0
+    except typer.Exit as stop:
+        ended = stop.exit_code
+    assert ended == code
+    said = capsys.readouterr().out
+    assert "accuracy of the model" in said
+    assert ("1 regression at level 0.05" in said) == (outcome == "worse")

@@ -229,7 +229,8 @@ def test_the_answer_comes_first(kept, page):
         "Each list names a method wrongly in at most 5% of audits; as good means within 60:40.",
         "first two in 4 of 4 settings integrated_gradients is among the first two of 4 contenders in 4 of 4 settings",
         "integrated_gradients comes first by 4 of 7 subsets of the metrics.",
-        "right on 88% 95% interval 80% to 94%, on 96 texts. Always saying the most frequent class is right on 52%.",
+        "right on 88% 95% interval 80% to 94%, on 96 texts. Always saying the most frequent class is right on 52%: "
+        "the model knows more.",
         "3 texts unmoved",
         "89,968 passes at most Planned were 90,000, should nobody leave. The budget was 90,000.",
         "The looks took 89,568, where letting nobody go takes 120,864. Stability took 400.",
@@ -367,7 +368,7 @@ def test_letters_stand_out_from_their_ground(scheme):
                     colours[name] = tuple(float(part) for part in value.split(","))  # type: ignore[assignment]
     grounds = {name: colours[name] for name in ("page", "card", "apart")}
     pairs = [(ink, ground) for ink in ("ink", "soft", "good", "bad") for ground in grounds.values()]
-    for sign in ("for", "against"):
+    for sign in ("for", "against", "matters"):
         deepest = tuple(0.55 * a + 0.45 * b for a, b in zip(colours[sign], colours["card"], strict=True))
         pairs.append(("ink", deepest))  # type: ignore[arg-type]
     for ink, ground in pairs:

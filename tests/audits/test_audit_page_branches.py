@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fake_audit import METRICS, Stored, before, fake
+from fake_audit import METRICS, Stored, before, fake, records
 from fake_course import CHANCE
 
 from veridical.audits.page import audit_page
 from veridical.audits.record import ShownTexts
+from veridical.core import store
 from veridical.page import plots, render
 
 TEMPLATES = ("audits/audit.html", "audits/audit_parts.html", "audits/audit_verdict.html")
@@ -88,7 +90,20 @@ def cases() -> list[Stored]:
         (replace(full, metrics=(), corpora=full.corpora[:1]), ShownTexts(())),  # a truth by metrics that nobody knows
         (replace(few, **dict.fromkeys(tables, ())), none),
         before((replace(few, ranking=()), none)),
+        planted(),
     ]
+
+
+def planted() -> Stored:
+    """Generated data, a model that knows no more than guessing, and fingerprints of everything."""
+    summary, texts = fake(("gradient", "attention"), METRICS[:10], (), examples=2)
+    renamed = store.plain((summary, texts))
+    renamed = json.loads(json.dumps(renamed).replace('"movies"', '"planted:size=9"'))
+    facts, shown = renamed[0], renamed[1]["texts"]
+    facts["corpora"][0] |= {"accuracy_low": 0.3, "sha256": "a" * 64}
+    facts["model"] |= {"hash": "b" * 16, "files": {"model.safetensors": "c" * 64}}
+    facts["stamp"] |= {"code": "d" * 64, "command": "veridical audit x", "with": {"parts": "e" * 8}}
+    return records(facts, shown)
 
 
 def partly(given: Stored) -> Stored:

@@ -225,7 +225,21 @@ def test_nothing_is_wider_than_the_window(browse, page, tmp_path, width):
     assert seen(browse(outer, "--dump-dom", "--allow-file-access-from-files")) <= 0
 
 
-def test_it_prints(browse, page, tmp_path):
-    paper = tmp_path / "page.pdf"
+def test_it_prints(browse, tmp_path):
+    page, paper = tmp_path / "page.html", tmp_path / "page.pdf"
+    few = ("lime", "occlusion", "attention", *CHANCE)
+    metrics = (METRICS[0], METRICS[7])
+    page.write_text(audit_page(*fake(few, metrics, ("tweets",), examples=8)), encoding="utf-8")
     browse(page, f"--print-to-pdf={paper}")
     assert paper.read_bytes().startswith(b"%PDF")
+    if (reader := shutil.which("pdftotext")) is None:
+        pytest.skip("pdftotext is not installed; apt-get install poppler-utils to read what was printed")
+    said = subprocess.run([reader, str(paper), "-"], capture_output=True, text=True, check=True).stdout
+    said = " ".join(said.split())
+    for closed in ("Who had been asked", "Paired tests on movies, corr", "The same as a table", "by ratio on tweets"):
+        assert closed in said
+    assert said.count("if ties lose") >= 2  # a table inside a closed section, of every corpus
+    assert said.count("text-") >= 6  # the texts that follow the one on the screen
+    for hint in ("Keys ←", "Order methods by", "Point at or tap", "Top tokens shown"):
+        assert hint not in said
+    assert re.search(r"Veridical audit.*1 of \d+", said)

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+import shutil
+import subprocess
+from html import unescape
 
 import numpy as np
 import pytest
 from audit_facts import a_corpus, a_method, a_metric, a_standing, facts, settings
+from page_reader import Reader
 from scipy import stats
 
 from veridical.audits.compare import compare, model_name, to_csv, to_latex, to_text
+from veridical.audits.compare_page import compare_page
 from veridical.audits.record import ModelFacts
 from veridical.core import store, stored
 from veridical.core.errors import InputError
 from veridical.core.seed import generator
+from veridical.page.words import figure, interval
 
 
 def run(folder, model, *, shift=0.0, texts=30, seed=0, undefined=0, **changes):
@@ -143,13 +150,63 @@ def test_csv_holds_every_figure_and_test(tmp_path):
 def test_latex_is_escaped_and_balanced(tmp_path):
     table = compare([run(tmp_path / "a", "org/a_model"), run(tmp_path / "b", "b", shift=0.5)])
     text = to_latex(table)
-    assert r"org/a\_model" in text
-    assert r"integrated\_gradients" in text
+    assert "% needs \\usepackage{booktabs}" in text
+    assert r"A: org/a\_model; B: b." in text  # a name that is too long for a column's head is a letter
+    assert r"method & A & B \\" in text
+    assert r"integrated\_gradients & " in text
     assert "$^*$" in text
     for name in ("table", "tabular"):
-        assert text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 1
-    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
-    assert all(line.count(" & ") == 3 for line in lines)
+        assert (
+            text.count(rf"\begin{{{name}}}") == text.count(rf"\end{{{name}}}") == 3
+        )  # of the models, net wins, sufficiency
+    rows = [line for line in text.splitlines() if r" \\" in line and r"\multicolumn" not in line]
+    assert len(rows) > 5
+    assert all(line.count(" & ") == 2 for line in rows)
+
+
+@pytest.mark.parametrize("models", [1, 3, 6])
+def test_latex_fits_a_column(tmp_path, models):
+    if (tex := shutil.which("pdflatex")) is None:
+        pytest.skip("no TeX is installed; apt-get install texlive-latex-recommended to run this")
+    names = [f"{'m' if models < 4 else 'a_rather_long_name_'}{k}" for k in range(models)]
+    table = compare([run(tmp_path / name, name, shift=-k, undefined=k) for k, name in enumerate(names)])
+    head = r"\documentclass[twocolumn]{article}\usepackage{booktabs}\begin{document}"
+    (tmp_path / "paper.tex").write_text(f"{head}\n{to_latex(table)}\n\\end{{document}}\n")
+    command = [tex, "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+    assert (r"\begin{table*}" in to_latex(table)) == (models > 3)
+
+
+def test_models_have_the_names_that_they_are_given(tmp_path):
+    for folder, model in (("a", "runs/x"), ("b", "runs/y"), ("c", "runs/z")):
+        run(tmp_path / folder, model)
+    table = compare([f"plain={tmp_path / 'a'}", f"plain={tmp_path / 'b'}", tmp_path / "c"])
+    assert table.models == ("plain", "runs/z")
+    assert only(table.entries, metric="macro_f1", model="plain").values == (0.8, 0.8)
+    odd = run(tmp_path / "k=1", "odd")
+    assert compare([str(odd)]).models == ("odd",)  # a folder that is there is no name
+    with pytest.raises(InputError, match="names no run; write NAME=RUN"):
+        compare([f"={tmp_path / 'a'}"])
+    with pytest.raises(InputError, match=r"nowhere has no summary.json"):
+        compare(["plain=nowhere"])
+
+
+def test_the_page_has_every_figure_and_test(tmp_path):
+    few = [f"<b>few={run(tmp_path / f'f{k}', 'x', shift=-k / 3, undefined=k)}" for k in range(2)]
+    table = compare([run(tmp_path / "a", "a", texts=20), *few])
+    page = compare_page(table)
+    rows = Reader(page).rows()
+    assert "<b>" not in page
+    entry = only(table.entries, metric="sufficiency", method="random", model="a")
+    other = only(table.entries, metric="sufficiency", method="random", model="<b>few")
+    said = f"{figure(entry.mean)}{interval(entry.low, entry.high)}"
+    values = " ".join(str(round(value, 3)) for value in other.values)
+    assert ("random", "", said, f"{figure(other.mean)}*{values}1 undefined") in rows
+    assert any(row[:4] == ("random", "a", "<b>few", "texts") for row in rows)
+    assert all(note in unescape(page) for note in table.notes)
+    assert not re.search(r"https?:|\bsrc=", page)
 
 
 def test_mistakes_are_explained(tmp_path):

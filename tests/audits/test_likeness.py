@@ -249,8 +249,11 @@ def test_all_three_forms_show_it(made):
     assert "org/home: how alike models explain: 2 runs of runs/bert, 8 texts, token by token" in text
     assert figure in text
     latex = to_latex(table)
-    assert figure.replace("-", "$-$") in latex
-    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2
+    mean, span = (part.replace("-", "$-$") for part in figure.split(" ", 1))
+    assert f"attention & {mean}" in latex
+    assert rf"{{\tiny {span}}}" in latex
+    metrics = {entry.metric for entry in table.entries if entry.method}
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\end{tabular}") == 2 + len(metrics)
     rows = list(csv.DictReader(io.StringIO(to_csv(table))))
     assert len(rows) == len(table.entries) + len(table.agreements)
     shown = only_dict(rows, metric="tau between models", method="attention", model="runs/bert ~ roberta")

@@ -136,6 +136,21 @@ def test_signed_rank_holds_its_level():
     assert 0.03 < (s.signed_rank(noise).p < 0.05).mean() < 0.065
 
 
+@pytest.mark.parametrize("n", [5, 24, 50])
+def test_one_sided_signed_rank_equals_scipy(n):
+    rows = generator("sides", n).normal(0.2, size=(4, n))
+    above, below = s.signed_rank_sides(rows)
+    for p, side in ((above, "greater"), (below, "less")):
+        expected = [stats.wilcoxon(row, alternative=side, method="exact").pvalue for row in rows]
+        np.testing.assert_allclose(p, expected, rtol=1e-9)
+
+
+def test_one_sided_signed_rank_without_a_difference_is_1():
+    above, below = s.signed_rank_sides(np.array([[0.0, 0.0, np.nan], [np.nan] * 3, [1.0, 0.0, np.nan]]))
+    assert above.tolist() == [1.0, 1.0, 0.5]
+    assert below.tolist() == [1.0, 1.0, 1.0]
+
+
 @pytest.mark.parametrize(("n", "steps"), [(24, 3), (50, 3), (50, 9), (40, 40)])
 def test_signed_rank_is_exact_with_many_ties(n, steps):
     """Against whole numbers of sign patterns, one difference after the other."""

@@ -55,11 +55,23 @@
     cell.addEventListener("click", tell);
   }
 
+  // -- on paper nothing is closed (the style sheet says so too, which not every browser understands) ------------
+
+  let opened = [];
+  window.addEventListener("beforeprint", () => {
+    opened = all("details:not([open])");
+    for (const node of opened) node.open = true;
+  });
+  window.addEventListener("afterprint", () => {
+    for (const node of opened) node.open = false;
+  });
+
   // -- the browser of texts ---------------------------------------------------------------------------------
 
   if (!data.examples.length) return;
   const FAINT = 0.08; // weights below this are left bare
   const CLASSES = 8; // most probabilities shown
+  const PRINTED = 6; // texts
   const state = { text: 0, share: 100, show: "all", corpus: "" };
   const controls = { share: $("share"), show: $("show"), corpus: $("corpus") };
 
@@ -107,7 +119,7 @@
       if (state.share < 100 && Math.abs(weight) < 1.5 * FAINT) weight = Math.sign(weight) * 1.5 * FAINT;
       let node = document.createTextNode(text);
       if (shown.has(unit) && Math.abs(weight) >= FAINT) {
-        node = make("mark", weight > 0 ? "for" : "against", text);
+        node = make("mark", !signed ? "matters" : weight > 0 ? "for" : "against", text);
         if (Math.abs(weight) >= 0.3) node.classList.add("strong");
         node.style.setProperty("--w", Math.abs(weight).toFixed(2));
         node.title = digits(scores[unit] * 10 ** power, signed);
@@ -157,21 +169,8 @@
     return list;
   }
 
-  function draw() {
-    const kept = chosen();
-    const card = $("card");
-    state.text = Math.min(Math.max(state.text, 0), Math.max(kept.length - 1, 0));
-    $("where").textContent = kept.length ? `${state.text + 1} of ${kept.length}` : "none";
-    $("shared").textContent = `${state.share}%`;
-    $("previous").disabled = state.text <= 0;
-    $("next").disabled = state.text >= kept.length - 1;
-    for (const [name, control] of Object.entries(controls)) control.value = state[name];
-    card.replaceChildren();
-    if (!kept.length) {
-      card.append(make("p", "soft", "No text fits this choice."));
-      return;
-    }
-    const one = kept[state.text];
+  // One text with what every method says of it.
+  function fill(card, one) {
     card.append(head(one), classes(one));
     if (one.context !== null) {
       const aside = make("p", "context small");
@@ -190,6 +189,23 @@
       grid.append(box);
     }
     card.append(grid);
+  }
+
+  function draw() {
+    const kept = chosen();
+    const card = $("card");
+    state.text = Math.min(Math.max(state.text, 0), Math.max(kept.length - 1, 0));
+    $("where").textContent = kept.length ? `${state.text + 1} of ${kept.length}` : "none";
+    $("shared").textContent = `${state.share}%`;
+    $("previous").disabled = state.text <= 0;
+    $("next").disabled = state.text >= kept.length - 1;
+    for (const [name, control] of Object.entries(controls)) control.value = state[name];
+    card.replaceChildren();
+    if (!kept.length) {
+      card.append(make("p", "soft", "No text fits this choice."));
+      return;
+    }
+    fill(card, kept[state.text]);
   }
 
   function remember() {
@@ -235,6 +251,20 @@
     if (event.target.closest?.("input, select, textarea, .scroll")) return; // they have a use of their own for arrows
     event.preventDefault();
     move(step);
+  });
+  // On paper nothing can be turned over: the texts after the shown one are printed with it.
+  window.addEventListener("beforeprint", () => {
+    const sheets = chosen().slice(state.text + 1, state.text + PRINTED).map((one) => {
+      const sheet = make("article", "text");
+      fill(sheet, one);
+      return sheet;
+    });
+    $("paper").replaceChildren(...sheets);
+    $("paper").hidden = false;
+  });
+  window.addEventListener("afterprint", () => {
+    $("paper").replaceChildren();
+    $("paper").hidden = true;
   });
   window.addEventListener("hashchange", recall);
   $("browser").hidden = false;

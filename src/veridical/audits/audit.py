@@ -6,6 +6,7 @@ be behind, and write one page that says which explanation to believe.
     DIR/calibration.json                    how many passes the time that was given is good for
     DIR/scores.parquet  summary.json        every score; every mean, interval, test, look and verdict
     DIR/tables/*.csv    report.html         the same for people
+    DIR/record.json     record.html         what an auditor files: see filing.py
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from typing import Any
 
 import torch
 
+from veridical.audits import filing, selection, stability
 from veridical.audits import plan as planning
-from veridical.audits import selection, stability
 from veridical.audits.corpora import Corpus, corpora_of, insist_on_split
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
+from veridical.audits.filing_page import file_record
 from veridical.audits.finished import Audit
 from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
 from veridical.audits.options import AuditOptions, seconds_of
@@ -41,7 +43,7 @@ from veridical.audits.record import (
     Spending,
     StabilityRow,
 )
-from veridical.core import store, stored, tables
+from veridical.core import provenance, store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -63,6 +65,7 @@ def audit(options: AuditOptions) -> Audit:
     looks at what it knows: methods that are shown to be behind are asked no more, and when nothing is open it stops.
     Interrupted at any moment, the same call goes on from what the folder `out` holds.
     """
+    earlier = None if options.against is None else filing.read_earlier(options.against, options.out)
     spread = _spread(options)
     home, *others = (load_data(given) for given in (options.data, *options.ood))  # before the model, which takes longer
     for data in (home, *others):
@@ -74,11 +77,12 @@ def audit(options: AuditOptions) -> Audit:
         options.metrics or selection.default_metrics(corpora), by=options.by, level=options.level
     )
     shared = spread is not None and spread.shard is not None
-    with claim(options.out, clf, corpora, store.plain(settings), shared=shared) as folder:
-        return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options)
+    command = provenance.typed_command() or _call(options)
+    with claim(options.out, clf, corpora, store.plain(settings), shared=shared, command=command) as folder:
+        return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options, earlier)
 
 
-def _audit(work: Work, options: AuditOptions) -> Audit:
+def _audit(work: Work, options: AuditOptions, earlier: filing.AuditRecord | None) -> Audit:
     """The audit in its folder, which is claimed."""
     clf, corpora, settings = work.clf, work.corpora, work.settings
     if work.spread is not None:
@@ -90,8 +94,12 @@ def _audit(work: Work, options: AuditOptions) -> Audit:
         deadline = began + seconds_of(options.time) if options.time else None
         courses = _follow(work, planned, deadline, report)
         evaluations = {corpus.name: _whole(work.desk(corpus), courses[corpus.name]) for corpus in corpora}
-        facts = _facts(work, planned, courses, evaluations)
-        return _written(work, facts, courses, evaluations, deadline, report.say)
+        # Of a model that was given as an object its folder's files would say nothing.
+        facts = _facts(work, planned, courses, evaluations, provenance.file_hashes(options.model))
+        found = _written(work, facts, courses, evaluations, deadline, report.say)
+        evidence = [filing.evidence_of(clf, c, evaluations[c.name].cells, found.summary) for c in corpora]
+        record = file_record(work.folder, found.summary, evidence, options.purpose or "", earlier)
+        return replace(found, since=record.since)
 
 
 # -- before ---------------------------------------------------------------------------------------------------
@@ -105,6 +113,7 @@ def claim(
     settings: Mapping[str, Any],
     *,
     shared: bool = False,
+    command: str = "",
 ) -> Iterator[Path]:
     """The folder, if it is new or holds the same work on the same model and texts, for this process alone unless
     shards share it."""
@@ -115,8 +124,16 @@ def claim(
         **settings,
     }
     with _beside_others(folder, spec) if shared else claimed(folder, spec):
-        store.write_json(folder / "stamp.json", store.stamp(threads=torch.get_num_threads(), seed=settings["seed"]))
+        made_by = {"code": provenance.code_hash(), **({"command": command} if command else {})}
+        stamp = store.stamp(threads=torch.get_num_threads(), seed=settings["seed"], **made_by)
+        store.write_json(folder / "stamp.json", stamp)
         yield folder
+
+
+def _call(options: AuditOptions) -> str:
+    """The call in Python, with what is not as usual."""
+    said = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not f.default}
+    return provenance.python_call("veridical.audit", said)
 
 
 @contextmanager
@@ -222,7 +239,11 @@ def retraining_of(folder: Path) -> str:
 
 
 def _facts(
-    work: Work, planned: Planned, courses: Mapping[str, Course], evaluations: Mapping[str, Evaluation]
+    work: Work,
+    planned: Planned,
+    courses: Mapping[str, Course],
+    evaluations: Mapping[str, Evaluation],
+    files: Mapping[str, str],
 ) -> AuditSummary:
     """What was audited: the summary before anything is made of the scores."""
     stamp = store.read_json(work.folder / "stamp.json")
@@ -237,7 +258,7 @@ def _facts(
         title=f"{clf.name} on {home}",
         created=f"{datetime.fromisoformat(stamp['time']):%d %B %Y, %H:%M} UTC",
         veridical=stamp["veridical"],
-        model=ModelFacts(clf.name, clf.family, tuple(clf.labels), clf.kind),
+        model=ModelFacts(clf.name, clf.family, tuple(clf.labels), clf.kind, work.weights, files),
         settings=work.settings,
         stamp=stamp,
         corpora=planned.corpora,

@@ -17,12 +17,14 @@ from pathlib import Path
 
 import numpy as np
 
-from veridical.audits.compare_table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_latex, to_text
+from veridical.audits.compare_latex import to_latex
+from veridical.audits.compare_table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_text
 from veridical.audits.likeness import Likeness, Readings, compared, likeness, stored
 from veridical.audits.pairs import CHANCE
 from veridical.audits.record import SUMMARY, AuditSummary, CorpusFacts, read_summary
 from veridical.core import store
 from veridical.core.errors import InputError
+from veridical.core.readable import shown
 from veridical.core.spec import base_name
 from veridical.core.statistics import between, estimates, holm, mean, number, signed_rank
 from veridical.core.stored import read_fields
@@ -56,10 +58,13 @@ class _Run:
 
 
 def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
-    """The audits in these folders side by side; `seed` is the bootstrap's."""
+    """The audits in these folders side by side; `seed` is the bootstrap's.
+
+    `NAME=FOLDER` gives a model a name of its own, and runs of one name are seeds of one model.
+    """
     if not folders:
         raise InputError("There is nothing to compare; name at least one folder that an audit wrote.")
-    runs = [_read(Path(folder)) for folder in folders]
+    runs = [_read(*_named(folder)) for folder in folders]
     models = {name: [run for run in runs if run.model == name] for name in dict.fromkeys(run.model for run in runs)}
     keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
     entries = _entries(models, keys, seed)
@@ -81,10 +86,20 @@ def model_name(name: str) -> str:
     return re.sub(r"[-/]seed\d+(-[0-9a-f]{8})?(?=/|$)", "", name)
 
 
-def _read(folder: Path) -> _Run:
-    for name in (SUMMARY, "scores.parquet"):
-        if not os.path.isfile(folder / name):
-            raise InputError(f"{folder} has no {name}; name a folder that `veridical audit` wrote.")
+def _named(given: str | Path) -> tuple[Path, str]:
+    """The folder, and the name that it was given: a folder that is there may hold an equals sign itself."""
+    name, equals, folder = str(given).partition("=")
+    if not equals or os.path.exists(given):
+        return Path(given), ""
+    if not name.strip() or not folder:
+        raise InputError(f"{shown(str(given))} names no run; write NAME=RUN, the model's name and an audit's folder.")
+    return Path(folder), name.strip()
+
+
+def _read(folder: Path, name: str = "") -> _Run:
+    for file in (SUMMARY, "scores.parquet"):
+        if not os.path.isfile(folder / file):
+            raise InputError(f"{folder} has no {file}; name a folder that `veridical audit` wrote.")
     summary = read_summary(folder)
     pairs = {metric.name for metric in summary.metrics if metric.kind == "agreement"}
     names = ("corpus", "metric", "method", "control", "example", "value")
@@ -102,7 +117,7 @@ def _read(folder: Path) -> _Run:
     }
     spec = folder / "spec.json"
     weights = read_fields(spec, "model.hash")["model"]["hash"] if spec.is_file() else None
-    return _Run(folder, model_name(summary.model.name), summary, values, whole, weights)
+    return _Run(folder, name or model_name(summary.model.name), summary, values, whole, weights)
 
 
 def _predicts(corpus: CorpusFacts) -> dict[str, float | None]:

@@ -1,8 +1,8 @@
-"""What a comparison of runs holds, and how it is written: as text, CSV and LaTeX."""
+"""What a comparison of runs holds, and how it is written as text and CSV (LaTeX: compare_latex.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
@@ -91,7 +91,7 @@ class Table:
     notes: tuple[str, ...]
 
 
-# -- as text, CSV and LaTeX ---------------------------------------------------------------------------------
+# -- as text and CSV ----------------------------------------------------------------------------------------
 
 
 def to_text(table: Table) -> str:
@@ -100,14 +100,14 @@ def to_text(table: Table) -> str:
     Below, a block per corpus and pair of models: how alike they explain.
     """
     lines = []
-    for (corpus, metric), rows in _blocks(table):
-        cells = [["", *table.models], *([method or "(model)", *shown] for method, shown in rows)]
+    for (corpus, metric), rows in blocks(table):
+        cells = [["", *table.models], *([method or "(model)", *figures] for method, figures in rows)]
         lines += [f"{corpus}: {_named(table, metric)}", tables.to_text(cells, right=(), indent="  "), ""]
-    for corpus, heading, rows in _pairs(table):
-        cells = [["", *MEASURES.values()], *([method, *shown] for method, shown in rows)]
-        shown = tables.to_text(cells, right=(), indent="  ")
-        lines += [f"{corpus}: how alike models explain: {heading}", shown, ""]
-    if any(test.p_holm < ALPHA for test in _to_first(table)):
+    for corpus, alike in pairs(table):
+        cells = [["", *MEASURES.values()], *([method, *figures] for method, figures in alike_rows(alike))]
+        aligned = tables.to_text(cells, right=(), indent="  ")
+        lines += [f"{corpus}: how alike models explain: {heading(alike)}", aligned, ""]
+    if any(test.p_holm < ALPHA for test in to_first(table)):
         lines.append(f"* differs from {table.models[0]} (rank sum, Holm over the block, p < {ALPHA}).")
     return "\n".join([*lines, *table.notes]).rstrip() + "\n"
 
@@ -119,7 +119,7 @@ PAIR = ("level", "comparisons", "other_class")
 def to_csv(table: Table) -> str:
     """A line per figure, beside it its test against the first model; then a line per agreement between models."""
     figure = [field.name for field in fields(Entry)]
-    tests = {(t.corpus, t.metric, t.method, t.b): t for t in _to_first(table)}
+    tests = {(t.corpus, t.metric, t.method, t.b): t for t in to_first(table)}
     rows = [
         asdict(e)
         | _tested(tests.get((e.corpus, e.metric, e.method, e.model)))
@@ -139,81 +139,63 @@ def _tested(test: Test | None) -> dict[str, float | None]:
     return {f"{k}_to_first": v if v is None else sign.get(k, 1) * v for k, v in values.items()}
 
 
-def to_latex(table: Table) -> str:
-    """Two booktabs tables per corpus: the figures, a column per model; and how alike each two models explain."""
-    lines = []
-    marks = f"; * differs from {table.models[0]}" if len(table.models) > 1 else ""
-    for corpus in dict.fromkeys(e.corpus for e in table.entries):
-        cells = [["metric", "method", *table.models]]
-        for (name, metric), rows in _blocks(table):
-            if name == corpus:
-                named = [_named(table, metric), *[""] * (len(rows) - 1)]
-                cells += [[], *([first, method, *shown] for first, (method, shown) in zip(named, rows, strict=True))]
-        lines += [tables.to_latex(cells, caption=f"{corpus}: means with 95% intervals{marks}.", names=2), ""]
-        cells = [["method", *MEASURES.values()]]
-        for name, heading, rows in _pairs(table):
-            if name == corpus:
-                cells += [[], [heading], *([method, *shown] for method, shown in rows)]
-        if len(cells) > 1:
-            caption = f"{corpus}: how alike models explain the same texts, means with 95% intervals."
-            lines += [tables.to_latex(cells, caption=caption), ""]
-    return "\n".join([*lines, *(f"% {note}" for note in table.notes)]).rstrip() + "\n"
-
-
 def _named(table: Table, metric: str) -> str:
     return f"{metric} (lower is better)" if metric in table.lower else metric
 
 
-def _blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list[str]]]]]:
+def blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list[str]]]]]:
     """(corpus, metric) and its lines: method and what is shown for each model."""
-    differs = {(t.corpus, t.metric, t.method, t.b) for t in _to_first(table) if t.p_holm < ALPHA}
+    differs = {(t.corpus, t.metric, t.method, t.b) for t in to_first(table) if t.p_holm < ALPHA}
     entries = {(e.corpus, e.metric, e.method, e.model): e for e in table.entries}
     for corpus, metric in dict.fromkeys((e.corpus, e.metric) for e in table.entries):
         methods = dict.fromkeys(e.method for e in table.entries if (e.corpus, e.metric) == (corpus, metric))
         rows = []
         for method in methods:
             keys = [(corpus, metric, method, model) for model in table.models]
-            rows.append((method, [_shown(entries.get(key)) + ("*" if key in differs else "") for key in keys]))
+            rows.append((method, [shown(entries.get(key)) + ("*" if key in differs else "") for key in keys]))
         yield (corpus, metric), rows
 
 
-def _pairs(table: Table) -> Iterator[tuple[str, str, list[tuple[str, list[str]]]]]:
-    """A corpus and two models: the corpus, what is said above, and the lines: method and what is shown per measure."""
+def pairs(table: Table) -> Iterator[tuple[str, list[Agreement]]]:
+    """A corpus and how alike two models explain it, by every method and measure."""
     for key in dict.fromkeys((a.corpus, a.a, a.b) for a in table.agreements):
-        alike = [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
-        rows = [
-            (method, [_figure(a, ()) for name in MEASURES for a in alike if (a.method, a.measure) == (method, name)])
-            for method in dict.fromkeys(a.method for a in alike)
-        ]
-        yield key[0], _heading(alike), rows
+        yield key[0], [a for a in table.agreements if (a.corpus, a.a, a.b) == key]
 
 
-def _heading(agreements: list[Agreement]) -> str:
+def alike_rows(alike: list[Agreement]) -> list[tuple[str, list[str]]]:
+    """The lines of two models: a method and what is shown per measure."""
+    return [
+        (method, [shown(a) for name in MEASURES for a in alike if (a.method, a.measure) == (method, name)])
+        for method in dict.fromkeys(a.method for a in alike)
+    ]
+
+
+def heading(agreements: list[Agreement], called: Mapping[str, str] | None = None) -> str:
+    """Whose likeness it is, on what; `called` are other names for the models."""
     first = agreements[0]
     names = {name for pair in first.runs for name in pair}
-    who = f"{first.a} and {first.b}" if first.a != first.b else f"{len(names)} runs of {first.a}"
+    a, b = ((called or {}).get(name, name) for name in (first.a, first.b))
+    who = f"{a} and {b}" if first.a != first.b else f"{len(names)} runs of {a}"
     most = max(agreements, key=lambda a: a.comparisons)
-    heading = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
+    said = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
     if most.other_class:
-        heading += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
-    return heading
+        said += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
+    return said
 
 
-def _to_first(table: Table) -> list[Test]:
+def to_first(table: Table) -> list[Test]:
     return [test for test in table.tests if test.a == table.models[0]]
 
 
-def _shown(entry: Entry | None) -> str:
-    return "-" if entry is None else _figure(entry, entry.values)
-
-
-def _figure(figure: Entry | Agreement, values: tuple[float, ...]) -> str:
+def shown(figure: Entry | Agreement | None) -> str:
     """The mean, its interval or else the values behind it, and how many texts have none."""
+    if figure is None:
+        return "-"
     if figure.mean is None:
         return "undefined"
     text = f"{figure.mean:.3f}"
     if figure.low is not None:
         text += f" [{figure.low:.3f}, {figure.high:.3f}]"
-    elif len(values) > 1:
-        text += f" ({' '.join(f'{value:.3f}' for value in values)})"
+    elif isinstance(figure, Entry) and len(figure.values) > 1:
+        text += f" ({' '.join(f'{value:.3f}' for value in figure.values)})"
     return text + (f", {figure.undefined} undefined" if figure.undefined else "")

@@ -11,6 +11,7 @@ from pathlib import Path
 from veridical.audits.record import CorpusFacts, Role
 from veridical.core import store
 from veridical.core.errors import Caution, InputError
+from veridical.core.provenance import rows_hash
 from veridical.core.records import Dataset, Example, Given
 from veridical.core.statistics import proportion
 from veridical.data import load_data
@@ -106,6 +107,7 @@ def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
         accuracy_low=bounds[0],
         accuracy_high=bounds[1],
         majority=majority,
+        sha256=rows_hash((e.id, e.text, e.context, e.label, e.rationale) for e in corpus.examples),
     )
 
 

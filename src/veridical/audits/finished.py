@@ -17,6 +17,8 @@ from veridical.page.words import net, net_interval
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from veridical.audits.filing import Since
+
 COLOURS = {"believe": "#0072B2", "as_good": "#56B4E9", "open": "#626A7A", "behind": "#E69F00", "chance": "#D55E00"}
 LISTS = {"believe": "believe", "as_good": "as good", "open": "open", "behind": "worse", "chance": "do not use"}
 WIDTH = 100
@@ -30,6 +32,7 @@ class Audit(Tabular):
 
     folder: Path
     summary: AuditSummary
+    since: Since | None = None  # what changed since the audit that it was held against
 
     @property
     def page(self) -> Path:

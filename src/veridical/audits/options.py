@@ -30,6 +30,10 @@ CONTROLS = (
     "methods share; for metrics that read more than the order the method's own scores shuffled), permutation (its own "
     "scores shuffled), gaussian, or several with commas."
 )
+AGAINST = (
+    "An earlier audit, its folder or record.json: what changed since, each figure with a test; a regression ends with "
+    "exit code 1."
+)
 ERASED = (
     "How tokens are erased: delete, mask (the mask token), attention (not attended), zero_id_attended (id 0, as some "
     "released code does)."
@@ -90,6 +94,8 @@ class AuditOptions:
     by: Annotated[Operator, Help(ERASED)] = "delete"
     level: Annotated[Level, Help("What is erased at a time: token or word.")] = "token"
     controls: Annotated[Sequence[Control], Help(CONTROLS)] = ("orders",)
+    purpose: Annotated[str | None, Help("What the audit is for, in a sentence: its record says so.", "TEXT")] = None
+    against: Annotated[str | None, Help(AGAINST, "OLD")] = None
     seed: opt.Seed = 0
     workers: Annotated[Count | None, Help("Parts at once, a thread each.", default="one process, all threads")] = None
     shard: Shard = None

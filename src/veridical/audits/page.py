@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from veridical.audits import page_looks, page_verdict
+from veridical.audits import page_looks, page_provenance, page_verdict
 from veridical.audits.page_examples import as_json, page_data
 from veridical.audits.page_parts import CorpusView
 from veridical.audits.page_view import View, grouped, here
@@ -17,7 +17,7 @@ from veridical.audits.record import AuditSummary, CorpusFacts, ShownTexts
 from veridical.explanations.display import duration
 from veridical.page import plots
 from veridical.page.render import render
-from veridical.page.words import UNDEFINED, figure, interval, net, net_interval, p_value, small_p
+from veridical.page.words import UNDEFINED, figure, interval, net, net_interval, p_value, prose, small_p
 
 
 def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = "") -> str:
@@ -30,6 +30,10 @@ def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = ""
         s=summary,
         page=page,
         corpora=[_corpus(page, facts) for facts in page.corpora],
+        provenance=page_provenance.provenance(summary),
+        glance=page_provenance.glance(summary),
+        foot=page_provenance.page_foot(summary),
+        beats_majority=page_verdict.beats_majority(page.corpora[0]),
         domains=page_verdict.domains(page),
         cost=page_verdict.cost(page),
         level=f"{100 * summary.settings.alpha:.3g}%",
@@ -45,6 +49,7 @@ def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = ""
         p=_marked(p_value),
         small_p=_marked(small_p),
         span=_marked(interval),
+        prose=prose,
         duration=duration,
         shape=plots.shape,
         retraining=Markup(retraining),

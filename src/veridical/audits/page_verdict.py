@@ -81,10 +81,10 @@ def grounds(view: View, facts: CorpusFacts) -> tuple[Ground, ...]:
     """What the verdict rests on, at a glance."""
     verdict = view.verdicts.get(facts.name)
     parts = (
-        verdict and _rests(view, facts, verdict),
-        _stable(view, facts.name),
-        _known_error(view, verdict) if verdict and verdict.believe and view.summary.settings.looks else None,
         _model(facts),
+        verdict and _rests(view, facts, verdict),
+        _known_error(view, verdict) if verdict and verdict.believe and view.summary.settings.looks else None,
+        _stable(view, facts.name),
         _spent(view, facts.name),
     )
     return tuple(part for part in parts if part)
@@ -102,7 +102,7 @@ def _rests(view: View, facts: CorpusFacts, verdict: Verdict) -> Ground:
         )
     if facts.documents is not None:
         sentences.append(f"The texts come from {_count(facts.documents, 'document')}; those of one count as one.")
-    return Ground("Rests on", ", ".join(counts), tuple(sentences))
+    return Ground("What was measured", ", ".join(counts), tuple(sentences))
 
 
 def _stable(view: View, corpus: str) -> Ground | None:
@@ -137,12 +137,12 @@ def _known_error(view: View, verdict: Verdict) -> Ground:
     """How often such a verdict is wrong, as far as anybody knows."""
     if not KNOWN.of(verdict.panel, view.summary.settings):
         sentence = "How often a verdict by such metrics and settings is wrong, nobody has measured."
-        return Ground("Known error", "not measured", (sentence,))
+        return Ground("How sure: known error", "not measured", (sentence,))
     sentences = (
         f"Such a verdict was {KNOWN.share}, {KNOWN.where}.",
         f"Of {KNOWN.good} truly good methods {KNOWN.banned} were told not to be used.",
     )
-    return Ground("Known error", f"{KNOWN.wrong} of {KNOWN.worlds} worlds", sentences)
+    return Ground("How sure: known error", f"wrong in {KNOWN.wrong} of {KNOWN.worlds} worlds", sentences)
 
 
 def _model(facts: CorpusFacts) -> Ground:
@@ -157,12 +157,20 @@ def _model(facts: CorpusFacts) -> Ground:
             bounds = f"{facts.accuracy_low:.0%} to {facts.accuracy_high:.0%}"
             sentences.append(f"95% interval {bounds}, on {_count(facts.texts, 'text')}.")
         if facts.majority is not None:
-            sentences.append(f"Always saying the most frequent class is right on {facts.majority:.0%}.")
+            known = {True: ": the model knows more", False: ": not shown to know more", None: ""}[beats_majority(facts)]
+            sentences.append(f"Always saying the most frequent class is right on {facts.majority:.0%}{known}.")
     if facts.unmoved:
         sentences.append(f"{_count(facts.unmoved, 'text')} unmoved: no erasure tells two methods apart there.")
     elif facts.unmoved == 0:
         sentences.append("No text is unmoved by all erasures.")
-    return Ground("The model", lead, tuple(sentences))
+    return Ground("Is the model any good here", lead, tuple(sentences))
+
+
+def beats_majority(facts: CorpusFacts) -> bool | None:
+    """Whether the whole interval of the accuracy lies above what knowing nothing gets right; None: not known."""
+    if facts.accuracy_low is None or facts.majority is None:
+        return None
+    return facts.accuracy_low > facts.majority
 
 
 def _spent(view: View, corpus: str) -> Ground | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Protocol, TypeVar
 
@@ -27,7 +27,15 @@ from veridical.audits.page_parts import (
     UndefinedCount,
 )
 from veridical.audits.pairs import CHANCE
-from veridical.audits.record import AuditSummary, CorpusFacts, MeanScore, MetricFacts, PairAgreement, TruthOrder
+from veridical.audits.record import (
+    AuditSummary,
+    CorpusFacts,
+    MeanScore,
+    MethodFacts,
+    MetricFacts,
+    PairAgreement,
+    TruthOrder,
+)
 from veridical.core import store
 from veridical.core.spec import base_name
 from veridical.metric import Kind
@@ -51,6 +59,14 @@ Row = TypeVar("Row")
 CorpusRow = TypeVar("CorpusRow", bound=InCorpus)
 
 
+@dataclass(frozen=True)
+class Signs:
+    """Whether there are methods whose scores have a sign, and methods whose scores have none."""
+
+    some: bool
+    without: bool
+
+
 class View:
     """What the template asks of a summary. Methods go by their index in it, `m`, and metrics by theirs, `key`."""
 
@@ -70,9 +86,12 @@ class View:
         self.names, self.titles = short_names(self.specs), list(self.specs)
         if len(orders) > 1:
             self.names[orders[0]] = self.titles[orders[0]] = "random orders"
+        shown = {self.methods[m].signed for m in self.shown}
+        self.signs = Signs(True in shown, False in shown)
         # The model's own domain leads; the others follow as they were given.
         self.corpora = sorted(summary.corpora, key=lambda corpus: corpus.role != "in")
         self.home = self.corpora[0].name
+        self.planted = all(base_name(corpus.name) == "planted" for corpus in self.corpora)  # no person marked a word
         self.cells = {(cell.corpus, cell.metric, cell.method): cell for cell in summary.cells}
         self._pool_chance([self.specs[m] for m in orders])
 
@@ -108,7 +127,7 @@ class View:
     def settings(self) -> list[Setting]:
         """What was asked for, then where it was computed."""
         asked = store.plain(self.summary.settings)
-        hidden = {*asked, "veridical", "time"}
+        hidden = {*asked, "veridical", "code", "command", "with"}
         stamp = {name: value for name, value in self.summary.stamp.items() if name not in hidden}
         given = {name: value for name, value in {**asked, **stamp}.items() if value not in ("", [])}
         return [
@@ -157,6 +176,14 @@ class View:
         """Methods with a place in the own domain, best first; neither random orders nor oracles have one."""
         order = self.order(self.home)
         return [m for m in order if (self.home, self.specs[m]) in self.rankings] or order
+
+    def glossary(self) -> list[tuple[MethodFacts, list[int]]]:
+        """The methods, those of which the same is true under one entry."""
+        groups: dict[tuple[str, bool, tuple[str, ...]], list[int]] = {}
+        for m in self.shown:
+            method = self.methods[m]
+            groups.setdefault((method.summary, method.signed, method.needs), []).append(m)
+        return [(self.methods[group[0]], group) for group in groups.values()]
 
     def undefined(self, corpus: str) -> tuple[UndefinedCount, ...]:
         counts = []
@@ -245,6 +272,16 @@ class View:
 
         tau, jaccard = drawn(lambda pair: pair.tau, "Kendall tau"), drawn(lambda pair: pair.jaccard, "Overlap")
         return AgreementMaps(pairs, tau, jaccard)
+
+    def no_agreement(self, corpus: str) -> str:
+        """Why there is no agreement to show."""
+        if not self.of_kind("agreement"):
+            return "no metric of it was asked for (agreement, jaccard)"
+        if len(self.shown) < 2:
+            return "it takes two methods"
+        if not here(self.summary.cells, corpus):
+            return "no text of it was explained"
+        return "no text was explained by two methods"
 
     def f1(self, facts: CorpusFacts, index: int) -> Markup | None:
         if facts.macro_f1 is None:

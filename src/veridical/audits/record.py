@@ -7,7 +7,7 @@ A table of the summary is a tuple of rows, and a row names its corpus. What is u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -60,6 +60,8 @@ class ModelFacts:
     family: str
     labels: tuple[str, ...]
     kind: ModelKind
+    hash: str | None = None  # of its weights; None: the audit is from before it was kept
+    files: Mapping[str, str] = field(default_factory=dict)  # name -> SHA-256, of a model that is a folder
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class CorpusFacts:
     majority: float | None = None  # share of the most frequent class: what knowing nothing gets right
     unmoved: int | None = None  # texts on which no erasure that was tried tells two methods apart
     documents: int | None = None  # that the texts come from, where the data says so
+    sha256: str | None = None  # of ids, texts, contexts, labels and rationales (`core/provenance.py` says how)
 
 
 @dataclass(frozen=True)
@@ -285,7 +288,7 @@ class AuditSummary(stored.OnceMapping):
     veridical: str  # its version
     model: ModelFacts
     settings: Settings
-    stamp: Mapping[str, str | int]  # versions of packages, platform, time
+    stamp: Mapping[str, str | int | Mapping[str, str]]  # versions, platform, time, command, users' own parts
     corpora: tuple[CorpusFacts, ...]
     methods: tuple[MethodFacts, ...]
     metrics: tuple[MetricFacts, ...]

@@ -7,26 +7,36 @@ from typing import Annotated
 
 import typer
 
-from veridical.cli.speech import Style
+from veridical.cli.speech import Style, say
 from veridical.core.options import Help
-from veridical.core.place import A_SOURCE
+from veridical.core.place import A_FILE, check_page
 
-WRITTEN = "Folders that `veridical audit` wrote."
-Runs = Annotated[Sequence[str], Help(WRITTEN, "DIR...", argument=True, commas=False), A_SOURCE]
+RUNS = "Folders that `veridical audit` wrote, with or without a name for the model; several of one name are seeds."
+Runs = Annotated[Sequence[str], Help(RUNS, "NAME=RUN...", argument=True, commas=False)]
+Page = Annotated[str | None, Help("Write a page with the tables, the tests and plots.", "FILE"), A_FILE]
 
 
-def compare(runs: Runs, style: Style = "text") -> None:
+def compare(runs: Runs, style: Style = "text", html: Page = None) -> None:
     """Put audits side by side: means with intervals, tests between models, and how alike models explain.
 
-    Runs whose models differ only in the seed are one model: the mean over seeds, with an interval from five on.
+    Runs of one name, or whose models differ only in the seed, are one model: the mean over seeds, with an interval
+    from five on.
 
     A single run has intervals over its texts. Other models are tested against the first one named.
 
     Audit all models on the same texts: the same --data, --split, --limit and --seed.
 
-    Example: veridical compare audits/bert-seed0 audits/bert-seed1 audits/roberta-seed0 --format latex
+    Example: veridical compare plain=audits/bert-seed0 guided=audits/bert-guided-seed0 --html compare.html
     """
+    check_page(html, "--html")
     from veridical.audits import compare as module
 
     table = module.compare(runs)
+    if html is not None:
+        from veridical.audits.compare_page import compare_page
+        from veridical.core import store
+
+        store.write_text(html, compare_page(table))
     typer.echo({"text": module.to_text, "csv": module.to_csv, "latex": module.to_latex}[style](table))
+    if html is not None:
+        say(html)  # apart from the table, which a program may read

@@ -18,7 +18,8 @@ def fresh(options: FreshOptions, style: Style = "text", as_json: Json = False) -
 
     Example: veridical fresh --data hutto/movies --method attention,deeplift --ood hutto/amazon --seeds 5 --out fresh
     """
-    from veridical.audits.compare_table import to_csv, to_latex, to_text
+    from veridical.audits.compare_latex import to_latex
+    from veridical.audits.compare_table import to_csv, to_text
     from veridical.retraining.fresh import fresh as run
 
     result = run(**vars(options))

@@ -28,6 +28,8 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
     if roar is not None:
         _insist(roar, ("summary.json", "time.json", "curves.parquet"), "name a folder that `veridical roar` wrote")
     from veridical.audits.audit import RETRAINING, retraining_of
+    from veridical.audits.filing import PAGE, RECORD, read_record
+    from veridical.audits.filing_page import record_page
     from veridical.audits.page import audit_page
     from veridical.audits.record import read_examples, read_summary
     from veridical.core import store
@@ -40,6 +42,8 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
     if (place / "roar.json").exists():
         store.write_text(place / RETRAINING, audit_section(*read_copy(place / "roar.json")))
     store.write_text(place / "report.html", audit_page(read_summary(place), read_examples(place), retraining_of(place)))
+    if (place / RECORD).exists():
+        store.write_text(place / PAGE, record_page(read_record(place / RECORD)))
     typer.echo(str(place / "report.html"))
 
 

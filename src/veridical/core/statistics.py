@@ -194,6 +194,12 @@ def signed_rank(differences: np.ndarray) -> Paired:
     return Paired(p, effect, difference, n, (there & (ranks == 0)).sum(1))
 
 
+def signed_rank_sides(differences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One-sided p of the same test per row of [rows, n]: that values lie above 0, and that they lie below. 1 where no
+    value differs from 0, or none is there."""
+    return _sides(_signed_ranks(np.atleast_2d(np.asarray(differences, dtype=np.float64))))
+
+
 def _signed_ranks(d: np.ndarray) -> np.ndarray:
     """The rank of every difference by size in its row, with the difference's sign; 0 where it is 0 or not there."""
     from scipy.stats import rankdata

@@ -21,7 +21,7 @@ Ties = Literal["stable", "expected"]
 
 @metric("auc", kind="plausibility", better="higher", bounds=(0, 1), needs=("rationale",))
 def auc(ex: Explained, *, level: Level = "token", include_specials: bool = False, abs: bool = False) -> Score:
-    """How often a token people marked scores higher than one they did not (area under the ROC curve).
+    """How often a marked token scores higher than one that is not (area under the ROC curve).
 
     Ties count half; undefined where every token is marked, or none. `include_specials` counts all positions that
     are not explained as unmarked, as ER's released code does; `abs` ranks by absolute value, as it does for signed

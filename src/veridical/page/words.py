@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+
+from markupsafe import Markup, escape
 
 from veridical.core.spec import Spec, base_name
 
 UNDEFINED = "undefined"
+
+
+def prose(text: str) -> Markup:
+    """A sentence with what stands between backticks as code, everything escaped."""
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
 def figure(value: float | None) -> str:

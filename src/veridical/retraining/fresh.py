@@ -26,7 +26,8 @@ import torch
 
 from veridical.attribution import Method
 from veridical.attribution import methods as all_methods
-from veridical.audits.compare_table import Table, to_csv, to_latex, to_text
+from veridical.audits.compare_latex import to_latex
+from veridical.audits.compare_table import Table, to_csv, to_text
 from veridical.audits.evaluate import evaluate
 from veridical.core import store, stored, tables
 from veridical.core.errors import InputError

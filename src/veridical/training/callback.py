@@ -43,7 +43,7 @@ class FaithfulnessCallback(TrainerCallback):
         trainer: Trainer,
         texts: Given,
         methods: str | Sequence[str] = USUAL.methods,
-        metrics: str | Sequence[str] | None = USUAL.metrics,
+        metrics: str | Sequence[str] = USUAL.metrics or (),
         *,
         every: int | None = None,
         target: str | int = USUAL.target,
