@@ -77,7 +77,7 @@ def test_a_job_starts_from_its_models_own_defaults():
         ("[train]\nbatch = 0", "batch is 0; it must be at least 1"),
         ("[train]\nwarmup = 1", "warmup is 1; it must be at least 0 and below 1"),
         ("[train]\nclip = 0", "clip is 0; it must be above 0"),
-        ("[train]\nthreads = -1", "threads is -1; it must be at least 1"),
+        ("[train]\nthreads = -1", "threads is -1; it must be from 1 to 1,024"),
         ("[train]\nlr = -1", "lr is -1; it must be at least 0"),
         ('[train]\nselect = "last"\npatience = 1', "patience needs a dev score"),
         ("a = ", "is not valid TOML"),

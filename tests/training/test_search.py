@@ -185,7 +185,7 @@ def test_the_papers_methods_are_the_default():
         ({"select": "decision_flp"}, "no metric or score to select by 'decision_flp'. Did you mean 'decision_flip'"),
         ({"select": "agreement"}, "compares two explanations"),
         ({"texts": 0}, "texts is 0"),
-        ({"seeds": ()}, "at least one seed"),
+        ({"seeds": ()}, r"seeds is \(\), so none is named"),
         ({"select": "auc"}, "auc is undefined on the dev texts"),  # no rationales
     ],
 )

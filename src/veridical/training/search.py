@@ -85,8 +85,6 @@ def search(options: SearchOptions) -> Search:
         raise InputError("A search runs in one process, but several were started; leave out `accelerate launch`.")
     if options.bound is not None:
         raise InputError(f"A search tries weighted sums, but the bound {options.bound} was given too; leave one out.")
-    if not seeds:
-        raise InputError("A search needs at least one seed; give seeds=(0,).")
     tried = objectives(options.objective, [over] if isinstance(over, str) else over)
     judge = _judge(options.select)
     # A mistake in one is told before anything is trained.
