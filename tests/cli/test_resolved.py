@@ -29,7 +29,7 @@ def test_what_is_written_is_read_as_the_same(name: str, tmp_path: Path):
     for example in own.examples:
         words = shlex.split(example)[1 + len(name.split()) :]
         arguments = own.parse(words)
-        text = to_toml(name, own._said(arguments), _tables(arguments))
+        text = to_toml(name, own.values(arguments), _tables(arguments))
         (tmp_path / "config.toml").write_text(text, encoding="utf-8")
         out = ["--out", str(value)] if (value := dict_of(own, arguments)["out"]) is not None else []
         again = own.parse(["--config", str(tmp_path / "config.toml"), *out])
@@ -39,7 +39,7 @@ def test_what_is_written_is_read_as_the_same(name: str, tmp_path: Path):
 def dict_of(own: Any, arguments: Any) -> dict[str, Any]:
     """Every option but those that say how; settings of a training as they come out."""
     tables = _tables(arguments)
-    said = {option.name: tables.get(option.name, _several(option, value)) for option, value in own._said(arguments)}
+    said = {option.name: tables.get(option.name, _several(option, value)) for option, value in own.values(arguments)}
     return {key: value for key, value in said.items() if key not in HOW or key == "out"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 from tiny import TEXTS, tiny
 from veridical.attribution import methods
@@ -71,8 +70,8 @@ def test_one_forward_pass_has_the_products_of_its_layers(family):
     if family == "bert":  # per layer: four of 32 x 32, two of 32 x 48, scores and mixing; pooler and head on one vector
         assert operations == 2 * (2 * (n * (4 * 32 * 32 + 2 * 32 * 48) + 2 * n * n * 32) + 32 * 32 + 32 * 3)
     else:  # the LSTM has four gates in two directions
-        assert operations > 2 * n * 2 * 4 * 16 * (24 + 16)
-    assert torch.backends.mkldnn.enabled  # as before
+        lstm = 2 * n * 2 * 4 * 16 * (24 + 16)
+        assert lstm < operations < 1.5 * lstm
 
 
 def test_a_model_that_cannot_be_decomposed_says_so():

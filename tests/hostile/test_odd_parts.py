@@ -152,8 +152,8 @@ def test_a_module_of_no_name(given: str) -> None:
 
 AUDITED = ("audit", "no-such-model", "--data", "planted:size=40", "--out", "out")
 SAID: dict[str, tuple[list[str], str, str]] = {
-    "seeds of a comma": (["train", "--seed", ","], "", "--seed is ',', so no seed is named"),
-    "seeds of a plus": (["train", "--seed", "+"], "", "is named; name one, or leave it out"),
+    "seeds of a comma": (["train", "--seed", ","], "", "--seed names no seed; write 3"),
+    "seeds of a plus": (["train", "--seed", "+"], "", "--seed names no seed; write 3"),
     "methods of a search": (["train", "--search-method", ","], "", "is named; name one, or leave it out"),
     "--method of commas": (
         ["explain", "no-such-model", "--text", "a", "--method", ",,"],
@@ -206,7 +206,7 @@ SAID: dict[str, tuple[list[str], str, str]] = {
     "a seed of the data below 0": (["train", "--set", "train.data_seed=-1"], "", "data_seed is -1; it must be from 0"),
     "a billion threads": (["train", "--set", "train.threads=1e9"], "", "threads is 1e+09; it must be from 1 to 1,024"),
     "endless training": (["train", "--set", "train.epochs=1e12"], "", "epochs is 1e+12; it must be from 1 to 1,000"),
-    "a billion seeds": (["fresh", "--seeds", "1e9", "--out", "out"], "", "--seeds is 1e+09; it must be from 1 to 10"),
+    "a billion seeds": (["fresh", "--seeds", "1e9", "--out", "out"], "", "is not a seed or a range of at most 1,000"),
     "a page and the scores": (
         ["explain", "x", "--text", "a", "--html", "a.jsonl", "--out", "./a.jsonl"],
         "",

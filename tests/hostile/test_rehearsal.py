@@ -19,7 +19,7 @@ WRONG = {
     "an option": ("train --dta planted --out x", "No such option: --dta. Did you mean --data?"),
     "an option without a value": ("train --data planted --out", "requires an argument"),
     "something missing": ("audit runs/x --out a", "veridical audit needs --data DATA"),
-    "a model missing": ("explain --text good", "Missing argument"),
+    "a model missing": ("explain --text good", "veridical explain needs MODEL"),
     "a value": ("audit runs/x --data runs/y --limit 0 --out a", "--limit is 0; it must be at least 1"),
     "a setting": ("train --data planted --set train.lr=-1 --out x", "lr is -1; it must be at least 0"),
     "an unknown setting": ("train --data planted --set train.epoch=1 --out x", "train.epoch"),

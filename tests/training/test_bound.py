@@ -81,7 +81,7 @@ def test_bounds_are_read():
     chosen, bounds = constrain(objective("explanation:method=rollout"), "explanation=0.035+0.031")
     assert bounds == (Bound("explanation", 0.035, 0.031, 0.1),)
     assert [one.name for one in chosen] == ["cross_entropy", "explanation"]
-    chosen, bounds = constrain(objective(""), "explanation=0.035")  # a term that is only bounded is added
+    chosen, bounds = constrain(objective("cross_entropy"), "explanation=0.035")  # a term that is only bounded is added
     assert bounds == (Bound("explanation", 0.035, 0.035, 0.05),)  # attention: the paper's slower rate
     assert chosen[1].choice.options["method"] == "attention"
     _, bounds = constrain(objective("explanation,saloss"), "explanation=1e-2+0.5:lr=0.2,saloss=3")
@@ -93,21 +93,21 @@ def test_bounds_are_read():
 @pytest.mark.parametrize(
     ("spec", "bound", "said"),
     [
-        ("", "explanation", "is not TERM=VALUE"),
-        ("", "explanation=", "is ''; it must be a number"),
-        ("", "explanatoin=1", "Did you mean 'explanation'"),
-        ("", "explanation=x", "must be a number"),
-        ("", "explanation=0", "one number above 0, or two"),
-        ("", "explanation=1+2+3", "one number above 0, or two"),
-        ("", "explanation=1:rate=2", "no option 'rate'; it takes lr"),
-        ("", "explanation=1:lr=0", "lr of the bound of term 'explanation' is 0; it must be above 0"),
+        ("cross_entropy", "explanation", "is not TERM=VALUE"),
+        ("cross_entropy", "explanation=", "is ''; it must be a number"),
+        ("cross_entropy", "explanatoin=1", "Did you mean 'explanation'"),
+        ("cross_entropy", "explanation=x", "must be a number"),
+        ("cross_entropy", "explanation=0", "one number above 0, or two"),
+        ("cross_entropy", "explanation=1+2+3", "one number above 0, or two"),
+        ("cross_entropy", "explanation=1:rate=2", "no option 'rate'; it takes lr"),
+        ("cross_entropy", "explanation=1:lr=0", "lr of the bound of term 'explanation' is 0; it must be above 0"),
         ("explanation:weight=2", "explanation=1", "has the weight 2 and a bound"),
-        ("", "explanation=1,explanation=2", "bounded twice"),
-        ("", "cross_entropy=1", "is of what is minimised"),
+        ("cross_entropy", "explanation=1,explanation=2", "bounded twice"),
+        ("cross_entropy", "cross_entropy=1", "is of what is minimised"),
         ("saloss", "cross_entropy=1", "is of what is minimised"),
-        ("", "explanation=search", r"bound_search` finds it"),
-        ("", "explanation=search:lr=0.2", r"bound_search` finds it"),
-        ("", "explanation=1:looser=2", "no option 'looser'; it takes lr"),
+        ("cross_entropy", "explanation=search", r"bound_search` finds it"),
+        ("cross_entropy", "explanation=search:lr=0.2", r"bound_search` finds it"),
+        ("cross_entropy", "explanation=1:looser=2", "no option 'looser'; it takes lr"),
     ],
 )
 def test_mistakes_in_a_bound_are_one_sentence(spec: str, bound: str, said: str):
@@ -155,7 +155,7 @@ def test_the_best_eligible_epoch_is_kept(model: str, tmp_path: Path):
 def test_a_run_without_an_eligible_epoch_fails_and_keeps_nothing(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    run = train(guided(), model, bound="explanation=1e-9", config=CONFIG, out=tmp_path / "run")
+    run = train(guided(), model, bound="explanation=1e-9", config=CONFIG, out=tmp_path / "run", progress=True)
     values = [row["dev"]["explanation"] for row in log_of(run) if "dev" in row]
     assert "No epoch keeps the bound, so no weights are kept" in run.failed
     assert f"was at best {min(values):.4g}. Raise it, or train on." in run.failed
@@ -276,7 +276,7 @@ def texts(tmp_path: Path) -> str:
 
 def test_one_command_searches_and_trains(model: str, texts: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     job = {"bound": "explanation=search", "seeds": (4,), "out": tmp_path / "out", "config": replace(CONFIG, epochs=1)}
-    (run,) = train_all(texts, model, **job)
+    (run,) = train_all(texts, model, **job, progress=True)
     assert run.folder == tmp_path / "out" / "seed4"
     assert sorted(path.name for path in (tmp_path / "out" / "bound" / "explanation").iterdir()) == [
         "seed0",

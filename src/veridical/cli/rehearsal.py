@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from veridical.cli.app import VERBS, verb
+from veridical.cli import app
 from veridical.cli.speech import common_and_own, sentence_of
 from veridical.core.errors import InputError, unknown
 
@@ -32,10 +32,10 @@ def insist_on_commands(commands: Iterable[Command]) -> None:
 
 def _insist(command: Command) -> None:
     common, own = common_and_own(command.words)
-    name = next((name for length in (2, 1) if (name := " ".join(own[:length])) in VERBS), None)
+    name = next((name for length in (2, 1) if (name := " ".join(own[:length])) in app.VERBS), None)
     if name is None:
-        raise unknown("verb", " ".join(own[: 2 if own[:1] == ["data"] else 1]), VERBS)
-    found, words = verb(name), own[len(name.split()) :]
+        raise unknown("verb", " ".join(own[: 2 if own[:1] == ["data"] else 1]), app.VERBS)
+    found, words = app.verb(name), own[len(name.split()) :]
     typed = found.command().make_context(name, words).params
     if typed.get("config_file"):  # which may be made by another command, and has what is not typed
         return

@@ -25,7 +25,8 @@ def write_resolved(name: str, values: Sequence[tuple[Option, Any]], tables: Mapp
     out = next((value for option, value in values if option.name == "out" and _is_folder(option)), None)
     if out is None or asked.get("dry_run") or not os.path.isdir(out):
         return
-    store.write_text(Path(out) / CONFIG, to_toml(name, values, tables))
+    if os.access(out, os.W_OK):  # a result that was there already may be read where nothing can be written
+        store.write_text(Path(out) / CONFIG, to_toml(name, values, tables))
 
 
 def _is_folder(option: Option) -> bool:

@@ -14,8 +14,7 @@ of the text, and a method one more, for the text itself.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,13 +71,22 @@ def passes_of_metrics(
 def one_forward(clf: Classifier, encoded: Encoded) -> int:
     """Operations of the matrix products in one forward pass over a text."""
     batch = clf.collate([encoded])
-    # The plain ways, since fused kernels of attention and LSTM show no products.
-    with warnings.catch_warnings(), clf.at_rest(), clf.eager(), torch.no_grad():
-        warnings.simplefilter("ignore", UserWarning)  # mkldnn.flags warns of a flag that it puts back
-        unfused = torch.backends.mkldnn.flags(enabled=False), torch.backends.cudnn.flags(enabled=False)
-        with unfused[0], unfused[1], _Products() as products:
-            clf.forward(batch)
+    # The plain way, since fused kernels of attention show no products.
+    with clf.at_rest(), clf.eager(), torch.no_grad(), _Products() as products:
+        clf.forward(batch)
     return products.operations
+
+
+def _fused_lstm(inputs: torch.Tensor, weights: Sequence[torch.Tensor]) -> int:
+    """Operations of an LSTM in one kernel, of one layer and direction or of several. Such kernels cannot be switched
+    off for a thread alone, and the last digits of all others would change."""
+    return 2 * inputs.shape[0] * inputs.shape[1] * sum(weight.numel() for weight in weights if weight.dim() == 2)
+
+
+FUSED: dict[Any, Callable[..., int]] = {
+    torch.ops.aten.mkldnn_rnn_layer: lambda inputs, *weights: _fused_lstm(inputs, weights[:2]),
+    torch.ops.aten._cudnn_rnn: lambda inputs, weights, *_: _fused_lstm(inputs, weights),
+}
 
 
 class _Products(TorchDispatchMode):
@@ -93,6 +101,8 @@ class _Products(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func._overloadpacket in flop_registry:
+        if func._overloadpacket in FUSED:
+            self.operations += FUSED[func._overloadpacket](*args)
+        elif func._overloadpacket in flop_registry:
             self.operations += flop_registry[func._overloadpacket](*args, **(kwargs or {}), out_val=result)
         return result

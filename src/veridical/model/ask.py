@@ -66,8 +66,9 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int | None = No
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
 
 
-def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int | None = None) -> Answers:
-    """Logits and probabilities of whole examples, in their order."""
+def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int | None = None, finite: bool = True) -> Answers:
+    """Logits and probabilities of whole examples, in their order; refused if they are not `finite`, unless that is for
+    the caller to say."""
     logits = np.empty((len(encoded), len(clf.labels)), dtype=np.float32)
     _forward(
         clf,
@@ -75,6 +76,7 @@ def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int | None =
         lambda rows: clf.forward(clf.collate([encoded[i] for i in rows])),
         logits,
         budget,
+        finite,
     )
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
 
@@ -85,10 +87,12 @@ def _forward(
     output: Callable[[list[int]], Output],
     logits: np.ndarray,
     budget: int | None,
+    finite: bool = True,
 ) -> None:
     def run(rows: list[int]) -> None:
         logits[rows] = output(rows).logits.float().cpu().numpy()
-        insist_on_answers(logits[rows], clf.name)
+        if finite:
+            insist_on_answers(logits[rows], clf.name)
 
     with clf.at_rest(), torch.inference_mode():
         run_all(clf, lengths, run, work="questions", budget=budget)

@@ -341,7 +341,7 @@ def test_the_verb_makes_worlds_judges_them_and_takes_more_seeds(tmp_path: Path):
         *("--shortcut", "0", "--method", "attention,occlusion", "--texts", "16", "--dear-texts", "16", "--size", "300"),
         *("--learnt", "0.8", "--workers", "1", "--out", str(tmp_path / "v"), "--json"),
     ]
-    ended = CliRunner().invoke(app, [*words, "--seeds", "0", "--fresh", "none"])
+    ended = CliRunner().invoke(app, [*words, "--seed", "0", "--fresh", "none"])
     assert ended.exit_code == 0, ended.output
     summary = json.loads(ended.stdout)
     assert (summary["asked"], summary["made"]) == (1, 1)
