@@ -234,7 +234,7 @@ def test_the_answer_comes_first(kept, page):
         "3 texts unmoved",
         "89,968 passes at most Planned were 90,000, should nobody leave. The budget was 90,000.",
         "The looks took 89,568, where letting nobody go takes 120,864. Stability took 400.",
-        "10 of 39 worlds Such a verdict was wrong in 10 of 39 worlds with a known truth",
+        "22 of 60 worlds Such a verdict was wrong in 22 of 60 worlds with a known truth",
     ):
         assert words in first_screen
     assert page.index(kept[0].verdicts[0].sentence) < page.index("<table")
