@@ -244,7 +244,8 @@ _words = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size
 def tables(draw: st.DrawFn) -> list[dict]:
     texts = draw(st.lists(_words, min_size=1, max_size=5))
     label = draw(st.sampled_from([st.just(0) | st.just(1), st.sampled_from(["x", "y"])]))
-    label = draw(st.sampled_from([label, st.lists(label, unique=True, max_size=2)]))
+    several = st.lists(label, unique=True, max_size=2).map(sorted)  # [1, 0] for every text is refused
+    label = draw(st.sampled_from([label, several]))
     labels = [draw(label) for _ in texts]
     if all(value in (1, [1], []) for value in labels):  # an index without 0 is none
         labels = [[] if isinstance(value, list) else 0 for value in labels]

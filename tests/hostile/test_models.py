@@ -275,6 +275,7 @@ def test_answers_that_are_not_finite(value: float, method: str) -> None:
             call()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # torch leaves it to another package
 def test_an_object_that_torch_quantised() -> None:
     model, tokenizer = bert()
     quantised = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -81,7 +82,17 @@ class Task:
 def meeting() -> Accelerator:
     """What processes that train together meet through. The same for every training of a process, wherever its model is:
     accelerate allows no other."""
-    return Accelerator(cpu=not torch.accelerator.is_available())  # else processes would not meet on CPUs
+    accelerator = Accelerator(cpu=not torch.accelerator.is_available())  # else processes would not meet on CPUs
+    if accelerator.num_processes > 1:
+        atexit.unregister(_part)
+        atexit.register(_part)
+    return accelerator
+
+
+def _part() -> None:
+    """Processes that met part before the interpreter ends: threads of theirs that are found running then abort it."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def prepare(
