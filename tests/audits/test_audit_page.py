@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_reader import Reader
 
+from veridical.audits.known_error import KNOWN
 from veridical.audits.page import audit_page
 from veridical.audits.page_examples import as_json, packed
 from veridical.audits.page_verdict import odds
@@ -234,7 +235,7 @@ def test_the_answer_comes_first(kept, page):
         "3 texts unmoved",
         "89,968 passes at most Planned were 90,000, should nobody leave. The budget was 90,000.",
         "The looks took 89,568, where letting nobody go takes 120,864. Stability took 400.",
-        "22 of 60 worlds Such a verdict was wrong in 22 of 60 worlds with a known truth",
+        f"{KNOWN.wrong} of {KNOWN.worlds} worlds Such a verdict was {KNOWN.share.partition(' (')[0]}",
     ):
         assert words in first_screen
     assert page.index(kept[0].verdicts[0].sentence) < page.index("<table")

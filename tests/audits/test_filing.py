@@ -17,6 +17,7 @@ from test_audit_page_branches import planted
 from veridical.audits.changes import since
 from veridical.audits.filing import AuditRecord, Evidence, TextFigures, read_earlier, read_record, record_of
 from veridical.audits.filing_page import file_record, record_page
+from veridical.audits.known_error import KNOWN
 from veridical.audits.limits import limits, reliance
 from veridical.core import store, stored
 from veridical.core.errors import InputError
@@ -198,7 +199,7 @@ def test_the_page_says_what_an_auditor_files():
         "sign test, paired",
         "Who may rely on it",
         "Known limits",
-        "10 of 39",
+        f"{KNOWN.wrong} of {KNOWN.worlds}",
     ):
         assert words in page
     bare = record_page(replace(a_record(), verdicts=(), ranking=()))
