@@ -55,13 +55,13 @@ def run_demo(wheel: Path, folder: Path) -> None:
     python = folder / "env" / "bin" / "python"
     pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "install", "--no-index", "--no-deps", wheel], check=True)
-    own = _printed([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
+    packages = _printed([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"])
     # A path in a .pth file comes after the environment's own; the .pth files there (an editable install) do not count.
-    (Path(own) / "behind.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    (Path(packages) / "behind.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VERIDICAL"))}
     where = _printed([python, "-c", "import veridical; print(veridical.__file__)"], cwd=folder, env=environment)
-    if not where.startswith(own):
-        sys.exit(f"veridical was imported from {where}, not from the wheel in {own}.")
+    if not where.startswith(packages):
+        sys.exit(f"veridical was imported from {where}, not from the wheel in {packages}.")
     subprocess.run([folder / "env" / "bin" / "veridical", *DEMO], check=True, cwd=folder, env=environment)
     if not (folder / "demo" / "planted-bilstm" / "audit" / "report.html").exists():
         sys.exit("The demo from the wheel wrote no report.")

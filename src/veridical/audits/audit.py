@@ -96,10 +96,10 @@ def _audit(work: Work, options: AuditOptions, earlier: filing.AuditRecord | None
         evaluations = {corpus.name: _whole(work.desk(corpus), courses[corpus.name]) for corpus in corpora}
         # Of a model that was given as an object its folder's files would say nothing.
         facts = _facts(work, planned, courses, evaluations, provenance.file_hashes(options.model))
-        found = _written(work, facts, courses, evaluations, deadline, report.say)
-        evidence = [filing.evidence_of(clf, c, evaluations[c.name].cells, found.summary) for c in corpora]
-        record = file_record(work.folder, found.summary, evidence, options.purpose or "", earlier)
-        return replace(found, since=record.since)
+        audited = _written(work, facts, courses, evaluations, deadline, report.say)
+        evidence = [filing.evidence_of(clf, c, evaluations[c.name].cells, audited.summary) for c in corpora]
+        record = file_record(work.folder, audited.summary, evidence, options.purpose or "", earlier)
+        return replace(audited, since=record.since)
 
 
 # -- before ---------------------------------------------------------------------------------------------------
@@ -132,8 +132,8 @@ def claim(
 
 def _call(options: AuditOptions) -> str:
     """The call in Python, with what is not as usual."""
-    said = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not f.default}
-    return provenance.python_call("veridical.audit", said)
+    unusual = {f.name: getattr(options, f.name) for f in fields(options) if getattr(options, f.name) is not f.default}
+    return provenance.python_call("veridical.audit", unusual)
 
 
 @contextmanager

@@ -40,9 +40,9 @@ class Tested:
 def since(before: AuditRecord, now: AuditRecord) -> Since:
     """What changed from one record to the next."""
     level = now.settings.alpha
-    found = [*_accuracies(before, now), *_faithfulness(before, now)]
-    worse = holm([tested.worse if tested else np.nan for _, tested in found])
-    better = holm([tested.better if tested else np.nan for _, tested in found])
+    compared = [*_accuracies(before, now), *_faithfulness(before, now)]
+    worse = holm([tested.worse if tested else np.nan for _, tested in compared])
+    better = holm([tested.better if tested else np.nan for _, tested in compared])
     changes = [
         replace(
             change,
@@ -52,7 +52,7 @@ def since(before: AuditRecord, now: AuditRecord) -> Since:
             p_holm=float(p) if tested else None,
             outcome=_outcome(p <= level, q <= level) if tested else "not tested",
         )
-        for (change, tested), p, q in zip(found, worse, better, strict=True)
+        for (change, tested), p, q in zip(compared, worse, better, strict=True)
     ]
     return Since(
         title=before.title,

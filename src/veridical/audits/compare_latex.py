@@ -50,9 +50,9 @@ def _figures(table: Table, corpus: str, metrics: Sequence[str]) -> Iterator[str]
     lines = list(dict.fromkeys((e.metric, e.method) for e in entries))
     rows = [r"\midrule"]
     for (metric, method), short in zip(lines, short_names([method for _, method in lines]), strict=True):
-        found = {e.model: e for e in entries if (e.metric, e.method) == (metric, method)}
+        of_model = {e.model: e for e in entries if (e.metric, e.method) == (metric, method)}
         stars = [(metric, method, model) in differs for model in table.models]
-        rows += _lines(short if method else metric, [found.get(model) for model in table.models], stars)
+        rows += _lines(short if method else metric, [of_model.get(model) for model in table.models], stars)
     key = "; ".join(f"{head}: {model}" for head, model in zip(heads, table.models, strict=True) if head != model)
     star = f"; * differs from {heads[0]} (rank sum, Holm, p < {ALPHA})" if differs else ""
     what = ", ".join(f"{name} (lower is better)" if name in table.lower else name for name in metrics)

@@ -177,10 +177,10 @@ def heading(agreements: list[Agreement], called: Mapping[str, str] | None = None
     a, b = ((called or {}).get(name, name) for name in (first.a, first.b))
     who = f"{a} and {b}" if first.a != first.b else f"{len(names)} runs of {a}"
     most = max(agreements, key=lambda a: a.comparisons)
-    said = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
+    sentence = f"{who}, {first.n + first.undefined} texts, {first.level} by {first.level}"
     if most.other_class:
-        said += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
-    return said
+        sentence += f"; they explain different classes in {most.other_class} of {most.comparisons} comparisons"
+    return sentence
 
 
 def to_first(table: Table) -> list[Test]:
