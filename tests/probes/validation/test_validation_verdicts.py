@@ -244,6 +244,9 @@ def test_the_panel_that_errs_least_is_taken_and_silence_is_no_merit():
     catching = replace(often, panel="catches", caught=Rate(9, 10, 0.9, None, None))
     assert least([often, catching]) == "catches, delete"
     assert least([errors([world(0, {})])]) == ""
+    easy = replace(errors([world(n, right) for n in range(30)]), panel="asked in half of the worlds")
+    assert easy.wrong.high < often.wrong.high
+    assert least([easy, often]) == "hard, delete"
 
 
 @pytest.fixture

@@ -144,12 +144,14 @@ def wrong(right: Sequence[bool | None]) -> Rate:
 
 def least(errors: Sequence[PanelErrors]) -> str:
     """The panel that errs least: by the upper end of E1's interval, which silence widens; then by E2; of equals that
-    which catches most, then the first. Fixed before any world was judged."""
+    which catches most, then the first. Fixed before any world was judged. Panels that were asked in fewer worlds than
+    others, which worlds made at different times may have, are not compared: theirs may have been the easier ones."""
 
     def rank(row: PanelErrors) -> tuple[float, float, float]:
         return (1.0 if row.wrong.high is None else row.wrong.high, row.banned.share or 0.0, -(row.caught.share or 0.0))
 
-    told = [row for row in errors if row.wrong.of]
+    most = max((row.worlds for row in errors), default=0)
+    told = [row for row in errors if row.wrong.of and row.worlds == most]
     return min(told, key=rank).label if told else ""
 
 
