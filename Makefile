@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+DOCS_STAMP := .venv/.installed-docs
 
 # Two test workers with one thread each: more threads than cores only wait for each other.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -10,7 +11,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 LONG := slow or kill or device or families or notebooks or hostile
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-.PHONY: install demo test test-fast test-all test-min lint wheel bench clean
+.PHONY: install demo test test-fast test-all test-min lint wheel docs bench clean
 
 install: $(STAMP)
 
@@ -51,6 +52,17 @@ wheel: install
 	rm -rf dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 	$(BIN)/python .ci/wheel.py dist
+
+# What Sphinx needs, which no test does.
+$(DOCS_STAMP): $(STAMP)
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	touch $@
+
+# These pages as a site in build/docs, to be opened from the disk; a warning is an error. Built anew each time.
+docs: $(DOCS_STAMP)
+	rm -rf build/docs
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html -c docs -d build/doctrees . build/docs
+	@echo "Open build/docs/index.html in a browser."
 
 bench: install
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import runpy
 import subprocess
@@ -12,8 +13,13 @@ import pytest
 
 import veridical
 from veridical.attribution import methods
+from veridical.audits.compare_table import Table
 from veridical.cli.explain import METHODS
 from veridical.metric import metrics
+from veridical.probes.attack import Attack
+from veridical.probes.pos import PartsOfSpeech
+from veridical.probes.robustness import Robustness
+from veridical.training.search import Search
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(ROOT.glob("docs/*.md"))
@@ -98,9 +104,36 @@ def test_the_columns_of_every_table_are_documented():
         "audit": veridical.Audit,
         "roar": veridical.Roar,
         "train": veridical.Run,
+        "shortcuts": veridical.Shortcuts,
         "validate": veridical.Validation,
+        "compare": Table,
+        "guidance": veridical.Guidance,
+        "robustness": Robustness,
+        "attack": Attack,
+        "pos": PartsOfSpeech,
+        "search": Search,
     }
     for verb, kind in kinds.items():
         (row,) = re.findall(rf"^\| `{verb}` \|[^|]*\|(.*)\|$", page, re.MULTILINE)
         named = re.findall(r"`(\w+)`", row)
         assert named[: len(kind.COLUMNS)] == list(kind.COLUMNS)
+
+
+def test_the_reference_has_every_public_name_once():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    named = [name for names in re.findall(r"<!-- api: (.+?) -->", page) for name in names.split(", ")]
+    assert sorted(named) == sorted(veridical.__all__)
+    functions = {name for name in named if inspect.isfunction(getattr(veridical, name))}
+    assert functions <= set(re.findall(r"`(\w+)`", page)), "each has its words above the reference too"
+
+
+@pytest.mark.parametrize("name", [name for name in veridical.__all__ if inspect.isfunction(getattr(veridical, name))])
+def test_every_argument_of_a_public_function_is_explained(name):
+    function = getattr(veridical, name)
+    before, returns, after = (inspect.getdoc(function) or "").partition("\nReturns:\n")
+    explained = dict(re.findall(r"^    \**(\w+): (.+)", before.partition("\nArgs:\n")[2], re.MULTILINE))
+    assert set(inspect.signature(function).parameters) == set(explained)
+    assert returns
+    lines = re.findall(r"^    (?:>>>|\.\.\.) (.*)$", after.partition("\nExample:\n")[2], re.MULTILINE)
+    assert any(f"veridical.{name}(" in line for line in lines)
+    compile("\n".join(lines), name, "exec")

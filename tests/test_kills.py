@@ -37,7 +37,7 @@ status = "run"
 
 @dataclass(frozen=True)
 class Work:
-    """A command, without its --out; RUNS is a folder with the runs `base` and `att`, and a recipe."""
+    """A command, without its --out; RUNS has the runs `base` and `att`, an audit of `base`, and a recipe."""
 
     name: str
     words: tuple[str, ...]
@@ -59,6 +59,7 @@ WORKS = (
     Work("train", ("train", *TRAINED)),
     Work("evaluate", ("evaluate", "RUNS/base", *CHEAP, "--split", "train")),
     Work("audit", ("audit", "RUNS/base", *CHEAP)),
+    Work("shortcuts", ("shortcuts", "RUNS/audit", "--method", "attention", "--texts", "6", "--min-texts", "2")),
     Work("fresh", ("fresh", *TRAINED, "--set", "train.epochs=1")),
     Work("guidance", ("guidance", *GUIDED, "--data", DATA)),
     Work("roar", ("roar", *TRAINED, *ROAR), grid=True),
@@ -82,6 +83,8 @@ def runs(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, objective in (("base", "cross_entropy"), ("att", "explanation:weight=2")):
         words = ["train", *TRAINED, "--objective", objective, "--out", str(root / name)]
         assert forge.run(words, root / "log.txt").code == 0
+    audited = ["audit", str(root / "base"), *CHEAP, "--limit", "2", "--out", str(root / "audit")]
+    assert forge.run(audited, root / "log.txt").code == 0
     (root / "recipe.toml").write_text(RECIPE)
     return root
 

@@ -12,9 +12,12 @@ from veridical.core import moved
 
 if TYPE_CHECKING:  # the same names for type checkers
     from veridical.audits.audit import audit as audit
+    from veridical.audits.compare import compare as compare
     from veridical.audits.evaluate import evaluate as evaluate
     from veridical.audits.evaluation import Evaluation as Evaluation
     from veridical.audits.finished import Audit as Audit
+    from veridical.audits.shortcuts.record import Shortcuts as Shortcuts
+    from veridical.audits.shortcuts.shortcuts import shortcuts as shortcuts
     from veridical.core.errors import InputError as InputError
     from veridical.core.plugins import use as use
     from veridical.core.records import Attribution as Attribution
@@ -71,12 +74,14 @@ _HOME = {
     "InputError": "core.errors",
     "Roar": "retraining.roar.finished",
     "Run": "training.run",
+    "Shortcuts": "audits.shortcuts.record",
     "TrainConfig": "training.config",
     "Validation": "probes.validation.finished",
     "VeridicalTrainer": "training.trainer",
     "attack": "probes.attack",
     "attribute": "explanations.attribute",
     "audit": "audits.audit",
+    "compare": "audits.compare",
     "evaluate": "audits.evaluate",
     "explain": "explanations.explain",
     "explain_iter": "explanations.explain",
@@ -89,6 +94,7 @@ _HOME = {
     "roar": "retraining.roar.roar",
     "robustness": "probes.robustness",
     "search": "training.search",
+    "shortcuts": "audits.shortcuts.shortcuts",
     "status": "grid.status",
     "to_attributions": "explanations.alignment",
     "train": "training.train",

@@ -64,7 +64,7 @@ def rendered(given: list[Stored]) -> dict[str, set[int]]:
     sys.settrace(every)
     try:
         for summary, examples in given:
-            audit_page(summary, examples, "<section>ROAR</section>")
+            audit_page(summary, examples, "<section>ROAR</section>", "<section>Shortcuts</section>")
     finally:
         sys.settrace(before)
     return ran

@@ -26,6 +26,7 @@ BASE: dict[str, dict[str, str]] = {
     "evaluate": {"MODEL": NO, "--data": "planted:size=40"},
     "audit": {"MODEL": NO, "--data": "planted:size=40", "--out": "out"},
     "compare": {"DIR...": NO},
+    "shortcuts": {"AUDIT": NO},
     "card": {"RUN": NO},
     "report": {"DIR": NO},
     "roar": {"--data": NO, "--out": "out"},

@@ -7,6 +7,7 @@ be behind, and write one page that says which explanation to believe.
     DIR/scores.parquet  summary.json        every score; every mean, interval, test, look and verdict
     DIR/tables/*.csv    report.html         the same for people
     DIR/record.json     record.html         what an auditor files: see filing.py
+    DIR/sources.json    shortcuts/          where model and data lay; what `veridical shortcuts` found
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from veridical.audits.record import (
     Spending,
     StabilityRow,
 )
+from veridical.audits.sources import write_sources
 from veridical.core import provenance, store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
@@ -64,6 +66,14 @@ def audit(options: AuditOptions) -> Audit:
     Texts come in an order in which any first n have the split's label shares. After 24, 48 and 96 of them the audit
     looks at what it knows: methods that are shown to be behind are asked no more, and when nothing is open it stops.
     Interrupted at any moment, the same call goes on from what the folder `out` holds.
+
+    Returns:
+        What was found: `.verdict` in one sentence, `.page` the report to open in a browser, `.summary` every figure,
+        `.since` what changed since the audit that `against` names. It displays itself in a notebook.
+
+    Example:
+        >>> found = veridical.audit("runs/mine", "hutto/movies", out="audit", limit=100)
+        >>> print(found.verdict)
     """
     earlier = None if options.against is None else filing.read_earlier(options.against, options.out)
     spread = _spread(options)
@@ -85,6 +95,7 @@ def audit(options: AuditOptions) -> Audit:
 def _audit(work: Work, options: AuditOptions, earlier: filing.AuditRecord | None) -> Audit:
     """The audit in its folder, which is claimed."""
     clf, corpora, settings = work.clf, work.corpora, work.settings
+    write_sources(work.folder, options.model, options.data)
     if work.spread is not None:
         for corpus in corpora:
             prepare(work.desk(corpus), str(options.model))
@@ -299,6 +310,7 @@ def _written(
 ) -> Audit:
     """The audit's summary, with every file that is made of it."""
     from veridical.audits.page import audit_page
+    from veridical.audits.shortcuts.page import section_of
     from veridical.audits.summary import summarise
 
     folder = work.folder
@@ -312,7 +324,7 @@ def _written(
     stored.write(folder / EXAMPLES, examples)
     for name, rows in _tables(summary).items():
         store.write_text(folder / "tables" / f"{name}.csv", tables.to_csv(rows))
-    store.write_text(folder / "report.html", audit_page(summary, examples, retraining_of(folder)))
+    store.write_text(folder / "report.html", audit_page(summary, examples, retraining_of(folder), section_of(folder)))
     return Audit(folder, summary)
 
 

@@ -58,9 +58,19 @@ class _Run:
 
 
 def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
-    """The audits in these folders side by side; `seed` is the bootstrap's.
+    """The audits in these folders side by side.
 
-    `NAME=FOLDER` gives a model a name of its own, and runs of one name are seeds of one model.
+    Args:
+        folders: What `audit` wrote, a folder each. `NAME=FOLDER` gives a model a name of its own, and runs of one name
+            are seeds of one model.
+        seed: Of the bootstrap, by which intervals over texts are found.
+
+    Returns:
+        Every model's figures with intervals (`.entries`, and `.to_pandas()`), the tests between models (`.tests`), and
+        how alike they explain (`.agreements`). It displays itself in a notebook.
+
+    Example:
+        >>> veridical.compare(["plain=audits/plain", "saloss=audits/saloss"]).plot("sufficiency")
     """
     if not folders:
         raise InputError("There is nothing to compare; name at least one folder that an audit wrote.")

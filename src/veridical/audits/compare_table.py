@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from veridical.audits.likeness import SHARE
 from veridical.core import tables
+from veridical.core.errors import unknown
+from veridical.core.frames import Columns, Tabular, columns_of
 from veridical.core.statistics import ALPHA
 from veridical.model.erase import Level
+from veridical.page.snippet import told
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Unit = Literal["texts", "seeds"]
 Measure = Literal["tau", "jaccard"]
@@ -79,9 +85,11 @@ class Agreement:
     other_class: int  # those in which the two runs explained different classes
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Tabular):
     """Every figure of every model, every test between models, and what a reader has to know."""
+
+    COLUMNS: ClassVar[Columns] = columns_of(Entry)  # a row per figure; behind them its test against the first model
 
     models: tuple[str, ...]
     entries: tuple[Entry, ...]
@@ -89,6 +97,48 @@ class Table:
     agreements: tuple[Agreement, ...]
     lower: frozenset[str]  # metrics of which lower is better
     notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return to_text(self).rstrip()
+
+    def _repr_html_(self) -> str:
+        return told(figure_cells(self), title=" against ".join(self.models), lead=" ".join(self.notes))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return to_rows(self)
+
+    def plot(
+        self,
+        metric: str | None = None,
+        *,
+        corpus: str | None = None,
+        ax: Axes | None = None,
+        figsize: tuple[float, float] | None = None,
+    ) -> Axes:
+        """The methods' figures by one metric on one corpus, the first unless named, with a colour per model and 95%
+        intervals. Returns the Axes, those of `ax` or new ones."""
+        from veridical.page.charts import Series, intervals
+
+        corpora = list(dict.fromkeys(entry.corpus for entry in self.entries))
+        if corpus is not None and corpus not in corpora:
+            raise unknown("corpus of this comparison", corpus, corpora)
+        corpus = corpus or corpora[0]
+        known = list(dict.fromkeys(entry.metric for entry in self.entries if entry.corpus == corpus))
+        if metric is not None and metric not in known:
+            raise unknown("metric of this comparison", metric, known)
+        metric = metric or known[0]
+        series = [
+            Series(
+                model,
+                {
+                    entry.method or "(model)": (entry.mean, entry.low, entry.high)
+                    for entry in self.entries
+                    if (entry.corpus, entry.metric, entry.model) == (corpus, metric, model)
+                },
+            )
+            for model in self.models
+        ]
+        return intervals(series, f"{_named(self, metric)}, {corpus}, 95% interval", ax, figsize)
 
 
 # -- as text and CSV ----------------------------------------------------------------------------------------
@@ -119,17 +169,35 @@ PAIR = ("level", "comparisons", "other_class")
 def to_csv(table: Table) -> str:
     """A line per figure, beside it its test against the first model; then a line per agreement between models."""
     figure = [field.name for field in fields(Entry)]
+    rows = to_rows(table)
+    for a in table.agreements:
+        named = {"metric": f"{a.measure} between models", "model": f"{a.a} ~ {a.b}", "unit": "texts"}
+        rows.append({name: getattr(a, name) for name in (*figure, *PAIR) if name not in named} | named)
+    return tables.to_csv(rows, [*figure, *_tested(None), "better", *PAIR])
+
+
+def to_rows(table: Table) -> list[dict[str, Any]]:
+    """A row per figure, beside it its test against the first model."""
     tests = {(t.corpus, t.metric, t.method, t.b): t for t in to_first(table)}
-    rows = [
+    return [
         asdict(e)
         | _tested(tests.get((e.corpus, e.metric, e.method, e.model)))
         | {"better": "lower" if e.metric in table.lower else "higher"}
         for e in table.entries
     ]
-    for a in table.agreements:
-        named = {"metric": f"{a.measure} between models", "model": f"{a.a} ~ {a.b}", "unit": "texts"}
-        rows.append({name: getattr(a, name) for name in (*figure, *PAIR) if name not in named} | named)
-    return tables.to_csv(rows, [*figure, *_tested(None), "better", *PAIR])
+
+
+def figure_cells(table: Table) -> list[list[str]]:
+    """What `to_text` shows in blocks as one table, a corpus and a metric named where they begin."""
+    cells = [["corpus", "metric", "method", *table.models]]
+    before = ""
+    for (corpus, metric), rows in blocks(table):
+        for place, (method, figures) in enumerate(rows):
+            first = place == 0
+            said = [corpus if first and corpus != before else "", _named(table, metric) if first else ""]
+            cells.append([*said, method or "(model)", *figures])
+        before = corpus
+    return cells
 
 
 def _tested(test: Test | None) -> dict[str, float | None]:

@@ -48,10 +48,21 @@ from veridical.model.target import Which, read_target
 
 @takes(EvaluateOptions)
 def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
-    """Explain the examples (whatever `explain` takes) with every method, score every explanation with every metric.
+    """Explain texts with every method, and score every explanation with every metric.
 
     `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
     With `metrics=None` nothing is scored: the explanations are kept.
+
+    Args:
+        clf: What `load` returns, or anything that it takes: a folder, a hub id, a pipeline.
+        examples: The texts, in any form that `explain` takes. Metrics of plausibility need their rationales.
+
+    Returns:
+        A score for each text, method and metric: `.table()` has the means, `.estimates` their 95% intervals,
+        `.to_pandas()` every score. It displays itself in a notebook.
+
+    Example:
+        >>> veridical.evaluate(clf, texts, ["attention", "lime"], "sufficiency").table()
     """
     clf = classifier_of(clf)
     texts = examples_of(examples, "evaluate", labels=clf.labels, multilabel=clf.kind == "multi")

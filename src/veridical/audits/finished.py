@@ -36,10 +36,12 @@ class Audit(Tabular):
 
     @property
     def page(self) -> Path:
+        """The report."""
         return self.folder / "report.html"
 
     @property
     def verdict(self) -> str:
+        """What may be believed on the data itself, in a sentence."""
         return self.summary.verdicts[0].sentence
 
     def __repr__(self) -> str:

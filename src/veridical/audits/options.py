@@ -1,19 +1,20 @@
-"""The options of `evaluate` and `audit`."""
+"""The options of `evaluate`, `audit` and `shortcuts`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
 from veridical.core.errors import InputError
 from veridical.core.options import Count, Help, Hidden
-from veridical.core.place import A_FOLDER
-from veridical.core.ranges import between
+from veridical.core.place import A_FOLDER, A_RUN, A_SOURCE
+from veridical.core.ranges import at_least, between
 from veridical.core.readable import shown
-from veridical.core.records import Attribution, Level, Operator
+from veridical.core.records import Attribution, Given, Level, Operator
 from veridical.grid.options import Address, Engine, Shard
 
 # What a method is held against: random orders that all methods share, its own scores shuffled, or noise.
@@ -107,6 +108,37 @@ class AuditOptions:
 
     def __post_init__(self) -> None:
         _insist_on_design(self)
+
+
+@dataclass(frozen=True)
+class ShortcutsOptions:
+    """Which words of which explanations are looked at, and where they are erased."""
+
+    audit: Annotated[opt.Place, Help("A folder that `veridical audit` wrote.", "AUDIT", argument=True), A_SOURCE]
+    _: KW_ONLY
+    methods: Annotated[
+        opt.Names | None,
+        Help("Whose explanations on file are read.", default="those that the audit believes, or its first"),
+        opt.A_METHOD,
+    ] = None
+    as_good: Annotated[bool, Help("Those too that the audit shows to be as good.")] = False
+    texts: Annotated[
+        Count | None, Help("Explain as many texts, where the audit has fewer.", default="those on file")
+    ] = None
+    min_texts: Annotated[Count, Help("Texts of a class that must have a word for it to be looked at.")] = 5
+    alpha: Annotated[float, Help("How often any word may be flagged by chance."), between(0.0001, 0.5)] = 0.05
+    permutations: Annotated[int, Help("Draws of each of the two null distributions."), at_least(99)] = 1999
+    limit: Annotated[Count, Help("Erase words in at most so many texts of the split.")] = 500
+    by: Annotated[Operator | None, Help(ERASED, default="as in the audit")] = None
+    model: Annotated[Any, Help("The audited model, where it lies elsewhere now.", "MODEL")] = None
+    data: Annotated[Given | Path | None, Help("The audited data, likewise.", "DATA"), opt.A_DATASET] = None
+    seed: Annotated[int, Help("Seed of the draws."), opt.SEEDS] = 0
+    out: Annotated[
+        opt.Place | None, Help("Folder for the result.", default="in the audit's, whose page tells it"), A_RUN
+    ] = None
+    device: opt.Device = None
+    budget: opt.Budget = None
+    progress: opt.Progress = None
 
 
 def _insist_on_design(options: AuditOptions) -> None:

@@ -20,8 +20,9 @@ from veridical.page.render import render
 from veridical.page.words import UNDEFINED, figure, interval, net, net_interval, p_value, prose, small_p
 
 
-def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = "") -> str:
-    """One self-contained HTML page; `retraining` is a section on ROAR, as its own room renders it."""
+def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = "", shortcuts: str = "") -> str:
+    """One self-contained HTML page; `retraining` is a section on ROAR, as its own room renders it, `shortcuts` one on
+    the words that the model relies on."""
     page = View(summary)
     script = files("veridical.audits").joinpath("audit.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()  # the one script the page may run
@@ -53,6 +54,7 @@ def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = ""
         duration=duration,
         shape=plots.shape,
         retraining=Markup(retraining),
+        shortcuts=Markup(shortcuts),
     )
 
 

@@ -20,8 +20,8 @@ from veridical.cli.verb import Verb, to_markdown
 
 VERBS = (
     *("demo", "train", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit", "compare"),
-    *("card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run", "status"),
-    "doctor",
+    *("shortcuts", "card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run"),
+    *("status", "doctor"),
 )
 
 

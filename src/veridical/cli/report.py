@@ -32,6 +32,7 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
     from veridical.audits.filing_page import record_page
     from veridical.audits.page import audit_page
     from veridical.audits.record import read_examples, read_summary
+    from veridical.audits.shortcuts.page import section_of
     from veridical.core import store
     from veridical.retraining.roar.page import audit_section
     from veridical.retraining.roar.record import read_copy, write_copy
@@ -41,7 +42,8 @@ def report(folder: Folder, roar: RoarFolder = None) -> None:
         write_copy(place / "roar.json", Path(roar))
     if (place / "roar.json").exists():
         store.write_text(place / RETRAINING, audit_section(*read_copy(place / "roar.json")))
-    store.write_text(place / "report.html", audit_page(read_summary(place), read_examples(place), retraining_of(place)))
+    sections = retraining_of(place), section_of(place)
+    store.write_text(place / "report.html", audit_page(read_summary(place), read_examples(place), *sections))
     if (place / RECORD).exists():
         store.write_text(place / PAGE, record_page(read_record(place / RECORD)))
     typer.echo(str(place / "report.html"))

@@ -14,7 +14,7 @@ from veridical.core.options import Data, Json, shared
 from veridical.training.options import Searched, SearchOptions, SeedsOptions
 
 if TYPE_CHECKING:
-    from veridical.training.search import Candidate, Search
+    from veridical.training.search import Search
     from veridical.training.train import Run
 
 COLUMNS = ("accuracy", "macro_f1", "calibration_error", "loss")
@@ -96,35 +96,15 @@ def print_search(result: Search, as_json: bool) -> None:
     """A line per candidate, the best named, then where everything lies."""
     from veridical.core.store import slug
     from veridical.core.tables import to_text
-    from veridical.training.search import REFERENCE
+    from veridical.training.search import candidate_cells
 
     if as_json:
         print_json(result)
         return
-    measured = bool(result.candidates[0].by_method)
-    columns = [
-        result.select,
-        *(["of random"] if measured else []),
-        *(["macro_f1"] if result.select != "macro_f1" else []),
-    ]
-
-    def cells(candidate: Candidate, best: bool) -> list[str]:
-        values = {
-            "macro_f1": candidate.dev.get("macro_f1"),
-            "of random": candidate.by_method.get(REFERENCE),
-            result.select: candidate.value,
-        }
-        shown = ("undefined" if values[name] is None else f"{values[name]:.3f}" for name in columns)
-        return [candidate.objective, *shown, "best" if best else ""]
-
-    rows = [cells(candidate, place == result.best) for place, candidate in enumerate(result.candidates)]
-    typer.echo(to_text([["objective", *columns, ""], *rows], right=range(1, len(columns) + 1)))
-    if measured:
-        names = [method for method in result.candidates[0].by_method if method != REFERENCE]
-        tell(
-            f"{result.select} ({result.better} is better) on {result.texts} dev texts, the mean of {', '.join(names)}; "
-            "random explanations beside it for reference, macro_f1 of the dev predictions. The file has each method."
-        )
+    cells = candidate_cells(result)
+    typer.echo(to_text(cells, right=range(1, len(cells[0]) - 1)))
+    if result.texts:
+        tell(f"{result.sentence} The file has each method.")
     typer.echo(str(result.folder / f"{slug(result.select)}.csv"))
     for folder in result.winner.folders:
         typer.echo(str(folder))

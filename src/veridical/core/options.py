@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, Union, overload
 
 from veridical.core.device import computing
+from veridical.core.docstring import with_options
 from veridical.core.errors import InputError, unknown
 from veridical.core.kinds import insist_on_kind
 from veridical.core.place import A_RUN, is_place, settled, written
@@ -295,8 +296,7 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
                 return function(*leading, record)
 
         called.__signature__ = signature  # type: ignore[attr-defined]
-        lines = [f"    {option.name}: {option.help.sentence}" for option in options if option.help.sentence]
-        called.__doc__ = "\n".join([inspect.getdoc(function) or "", "", "Options:", *lines])
+        called.__doc__ = with_options(inspect.getdoc(function) or "", options)
         return called
 
     return decorate  # type: ignore[return-value]

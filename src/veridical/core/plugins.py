@@ -37,7 +37,18 @@ _loaded: set[str] = set()  # names and paths that need no second look
 
 
 def use(*modules: str) -> None:
-    """Import modules with parts of your own, here and in every worker process: dotted names, or paths of .py files."""
+    """Import parts of your own (methods, metrics, terms, priors, datasets), here and in every worker process.
+
+    Args:
+        *modules: Dotted names of modules, or paths of .py files. What is in them registers itself.
+
+    Returns:
+        Nothing. From then on the names can be used as the built-in ones are.
+
+    Example:
+        >>> veridical.use("my_parts.py")
+        >>> veridical.explain(clf, texts, "my_method")
+    """
     for module in modules:
         insist_on_characters(str(module), "The name of the module")
     named = listed(map(str, modules))

@@ -175,4 +175,5 @@ class Attribution:
 
     @property
     def example(self) -> Example:
+        """What is explained."""
         return self.encoded.example

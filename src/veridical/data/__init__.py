@@ -67,12 +67,23 @@ def load_data(
     splits: Iterable[str] = (),
     **options: Any,
 ) -> Dataset:
-    """The dataset a spec names, or an object of your own (a DataFrame, a datasets.Dataset, dicts, ...) is.
+    """Load labelled texts: a dataset by its name, a file, a folder, or an object of your own.
 
-    `limit` keeps at most so many examples of every split: a seeded sample with the split's own label shares,
-    in the split's own order. `splits` names those that are wanted: the others are left out, a missing one is
-    an error. `seed` is of the sample alone; how generated data is drawn is that dataset's own `seed` option.
-    `options` are the source's own, as in the spec: `text="review"` names a column of a file or an object.
+    Args:
+        spec: A name that `veridical data list` shows, `hub:owner/name`, a file, a folder, or an object: a DataFrame, a
+            `datasets.Dataset`, dicts, examples. Options follow colons: `"planted:rule=order:copies=2"`.
+        limit: At most so many examples of every split: a seeded sample with the split's own label shares, in the
+            split's own order.
+        seed: The seed of that sample alone; how generated data is drawn is that dataset's own option `seed`.
+        splits: The splits that are wanted; the others are left out, and a missing one is an error. Default: all.
+        **options: The source's own options as keywords: `text="review"` names a column of a file or an object.
+
+    Returns:
+        Examples by split, with the names of their classes.
+
+    Example:
+        >>> data = veridical.load_data("hutto/movies", limit=200)
+        >>> data.splits["test"][0].text
     """
     data = _opened(spec, options)
     wanted = tuple(splits) or tuple(data.splits)

@@ -22,11 +22,23 @@ def to_attributions(
     *,
     target: str | int = "predicted",
 ) -> list[Attribution]:
-    """The rows as attributions over the model's own tokens, in their order.
+    """Put explanations that were read from a file onto a model's own tokens, so that they are scored like ours.
 
-    Equal spans map one to one. Otherwise a unit's score is shared among the tokens it overlaps in proportion
-    to the characters they share, so totals are kept. With `examples`, rows are of these, by id or by text. `target` is
-    the class that rows without one are taken to explain.
+    Equal spans map one to one. Otherwise a unit's score is shared among the tokens it overlaps in proportion to the
+    characters they share, so totals are kept.
+
+    Args:
+        clf: What `load` returns: the model that was explained.
+        rows: What `read_explanations` returns.
+        examples: The texts that the rows are of, found by id or by text. Default: the texts that the rows hold.
+        target: The class that rows without one are taken to explain: `predicted`, `gold`, a name or an index.
+
+    Returns:
+        An `Attribution` for each row, in their order: what `evaluate` takes as `explanations`.
+
+    Example:
+        >>> theirs = veridical.to_attributions(clf, veridical.read_explanations("theirs.jsonl"), texts)
+        >>> veridical.evaluate(clf, texts, [], "sufficiency", explanations=theirs)
     """
     texts = _examples(rows, None if examples is None else list(examples))
     encoded = _encode(clf, rows, texts)

@@ -34,11 +34,26 @@ def attribute(
     device: str | None = None,
     **options: Any,
 ) -> torch.Tensor:
-    """Scores of every attended position, special tokens included; padding is 0. [B, T] float
+    """Scores of every attended position of a batch, for those who hold a transformers model and input ids.
 
-    `target` is a class, one per row, or None for the predicted one. Methods that alter the input alter every
-    attended position, unless `special_tokens_mask` (1 = special, as tokenizers return it) keeps some as they are.
-    The model stays on its device, or is moved to `device`; the ids may be anywhere.
+    Args:
+        model: A transformers sequence classifier, or what `load` returns.
+        input_ids: Token ids of the texts, padded to one length. [B, T]
+        attention_mask: 1 where there is a token, 0 on padding. Default: tokens everywhere. [B, T]
+        method: A name, options behind colons: `"alti:layer=3"`.
+        target: The class to explain, or a tensor of one for each row. Default: the predicted one.
+        token_type_ids: Segments of pairs. Default: 0 everywhere. [B, T]
+        special_tokens_mask: 1 on special tokens, as tokenizers return it: methods that alter the input leave these as
+            they are. Default: every attended position is altered. [B, T]
+        device: Where the model runs. Default: where it is. The ids may be anywhere.
+        **options: The method's options as keywords.
+
+    Returns:
+        Scores, special tokens included; padding is 0. [B, T] float
+
+    Example:
+        >>> batch = tokenizer(["Not bad at all.", "A dull film."], padding=True, return_tensors="pt")
+        >>> scores = veridical.attribute(model, batch["input_ids"], batch["attention_mask"], "alti")
     """
     with computing(device):
         _insist_on_tensors(input_ids, attention_mask, token_type_ids, special_tokens_mask)

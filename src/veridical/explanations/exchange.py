@@ -123,7 +123,18 @@ def to_row(explanation: Explanation) -> dict[str, Any]:
 
 
 def write_explanations(path: str | Path, explanations: Iterable[Explanation]) -> Path:
-    """Write explanations to `path`, whole or not at all; its ending (.parquet, .jsonl) says how."""
+    """Write explanations to a file that other programs can read, whole or not at all.
+
+    Args:
+        path: The file. Its ending says how it is written: .parquet or .jsonl.
+        explanations: What `explain` returns for one method.
+
+    Returns:
+        The path.
+
+    Example:
+        >>> veridical.write_explanations("mine.parquet", veridical.explain(clf, texts, "lime"))
+    """
     path = check_format(at_home(path))
     check_file(path)
     rows = [to_row(explanation) for explanation in explanations]
@@ -163,7 +174,17 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def read_explanations(path: str | Path) -> list[Reading]:
-    """The rows of a file, ours or made elsewhere, each checked; an error names file, row and remedy."""
+    """Read explanations from a file, ours or made elsewhere. Each row is checked; an error names file, row and remedy.
+
+    Args:
+        path: A .parquet or .jsonl file with the columns of the exchange schema: text (or id), method, scores at least.
+
+    Returns:
+        A row for each text and method, which `to_attributions` puts onto a model's tokens.
+
+    Example:
+        >>> rows = veridical.read_explanations("theirs.jsonl")
+    """
     path = check_format(at_home(path))
     if not os.path.isfile(path):
         raise InputError(f"There is no file {shown(str(path))}; name a file of explanations.")

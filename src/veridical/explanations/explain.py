@@ -56,18 +56,32 @@ def explain(
     tick: Tick | None = None,
     **options: Any,
 ) -> Explanations | ExplanationsByMethod:
-    """Explain texts with a method (`"integrated_gradients:steps=20"`, or options as keywords), or with several.
+    """Explain texts with a method, or with several.
 
-    A text is a string, a (text, context) tuple, a dict with the columns of a file or an Example; `texts` is one or
-    several of them, a DataFrame, a Series, a datasets.Dataset, or one split of a Dataset. A tuple of two strings is a
-    pair, a list of two strings is two texts. `context` (a string for all texts, or a list) is read, not explained.
+    Args:
+        clf: What `load` returns, or anything that it takes: a folder, a hub id, a pipeline.
+        texts: One text or several. A text is a string, a (text, context) tuple, a dict with the columns of a file, or
+            an `Example`; a DataFrame, a Series, a `datasets.Dataset` or one split of a `Dataset` holds several. A tuple
+            of two strings is a pair, a list of two strings is two texts.
+        method: A name, options behind colons: `"integrated_gradients:steps=20"`. A list of names for several methods.
+        target: The class to explain: `predicted`, `gold`, the name of a class or its index.
+        context: What the model reads beside the text, such as a question: one string for all texts, or a list. It is
+            not explained.
+        overlap: Explain a text that is too long in windows that share so many tokens. Without it the text is cut, with
+            a warning.
+        budget: Padded tokens that the model is given at once. Default: 2048 on a CPU; found by itself elsewhere.
+        device: Where the model runs: cpu, cuda, cuda:1, mps or auto. A model that is loaded already is moved there.
+        progress: Whether progress is shown; None: in a terminal or notebook only, where there is much to do.
+        tick: Called with the number of texts (or windows) that were just done, for each method.
+        **options: The method's options as keywords, instead of behind colons: `steps=20`.
 
-    Returns one `Explanation` per text in their order; with a list of methods, a dictionary from method to such a
-    list. `target` is `predicted`, `gold`, a class name or its index. A text longer than the model takes is cut
-    with a warning, or with `overlap=N` explained in windows that share N tokens. `device` is where the model runs (as
-    `load` has it; a model that is there already is moved), `budget` how many padded tokens it is given at once.
-    `progress` shows how far it is: None in a terminal or notebook only, where there is much to do; `tick` is called
-    with how many texts (or windows) are done now, of each method.
+    Returns:
+        An `Explanation` for each text, in their order; with a list of methods, a dict from each method to such a list.
+        Both display themselves in a notebook.
+
+    Example:
+        >>> (found,) = veridical.explain(clf, "Not bad at all.", "integrated_gradients", steps=20)
+        >>> dict(zip(found.words, found.word_scores))
     """
     with computing(device, budget):
         specs = [method] if isinstance(method, str) else list(method)
@@ -97,8 +111,27 @@ def explain_iter(
 ) -> Iterator[Explanation]:
     """The explanations that `explain` returns, in the same order and to the last bit, each as soon as it is there.
 
-    What it takes is what `explain` takes, with one method. Texts of similar length are explained together, so that some
-    come in groups. Mistakes are found at once, not when the first is asked for.
+    Texts of similar length are explained together, so that some come in groups. Mistakes are found at once, not when
+    the first is asked for.
+
+    Args:
+        clf: What `load` returns, or anything that it takes.
+        texts: One text or several, in any form that `explain` takes.
+        method: One method, options behind colons: `"lime:samples=300"`.
+        target: The class to explain: `predicted`, `gold`, the name of a class or its index.
+        context: What the model reads beside the text: one string for all texts, or a list.
+        overlap: Explain a text that is too long in windows that share so many tokens.
+        budget: Padded tokens that the model is given at once. Default: 2048 on a CPU; found by itself elsewhere.
+        device: Where the model runs: cpu, cuda, cuda:1, mps or auto.
+        progress: Whether progress is shown; None: in a terminal or notebook only, where there is much to do.
+        **options: The method's options as keywords.
+
+    Returns:
+        An iterator over one `Explanation` for each text.
+
+    Example:
+        >>> for found in veridical.explain_iter(clf, texts, "lime"):
+        ...     print(found)
     """
     with computing(device, budget):
         asked = _asked(clf, texts, [method], options, target=target, context=context, overlap=overlap)

@@ -48,6 +48,7 @@ class Explanation(Attribution, Tabular):
 
     @property
     def text(self) -> str:
+        """What is explained, without its context."""
         return self.example.text
 
     @property

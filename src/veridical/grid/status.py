@@ -62,7 +62,18 @@ class GridStatus:
 
 @as_annotated
 def status(folder: str | Path) -> list[RunStatus]:
-    """Every run under a folder (or the run that it is), ordered by name."""
+    """What the training runs under a folder are doing, told from their files alone.
+
+    Args:
+        folder: A folder of runs, or a run.
+
+    Returns:
+        A record for each run, ordered by name: `.state` (done, running, broken), `.step` of `.steps`, `.epoch`, `.best`
+        (the dev score of the kept epoch), and `.remaining` seconds.
+
+    Example:
+        >>> [run.folder for run in veridical.status("runs") if run.state == "done"]
+    """
     return [_status(path.parent) for path in _find(folder, "spec.json") if _is_run(path)]
 
 

@@ -27,7 +27,19 @@ Edit = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Classifier:
-    """A sequence classifier with its tokenizer. Class logits and probabilities always have a column per class."""
+    """A sequence classifier with its tokenizer: what `load` returns. Class logits and probabilities always have a
+    column per class.
+
+    Args:
+        model: A transformers sequence classifier, or our BiLSTM.
+        tokenizer: Its fast tokenizer. Without one it cannot read text, only ids.
+        name: What reports call it. Default: the name in its configuration.
+        trained: Whether its head was trained.
+
+    Example:
+        >>> clf = veridical.load("runs/mine")
+        >>> clf.labels, clf.limit
+    """
 
     def __init__(self, model: Any, tokenizer: Any = None, *, name: str = "", trained: bool = True):
         if tokenizer is not None and not getattr(tokenizer, "is_fast", False):
@@ -51,10 +63,12 @@ class Classifier:
 
     @property
     def device(self) -> torch.device:
+        """Where the model is."""
         return next(self.model.parameters()).device
 
     @property
     def family(self) -> str:
+        """The kind of its encoder, as transformers names it: bert, roberta, ..."""
         return self.model.config.model_type
 
     # -- text in --------------------------------------------------------------------------------------------

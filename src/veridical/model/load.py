@@ -41,13 +41,26 @@ def load(
     seed: int = 0,
     device: str | torch.device | None = None,
 ) -> Classifier:
-    """A classifier from a hub id, a folder (a model's or a run's), `minilm`, a model with its tokenizer, or a
-    `pipeline("text-classification")`. `labels` gives it a new head for those classes, initialised from `seed`;
-    `:layers=3` behind a name keeps the first three layers, `:head=tanh` gives BigBird the head of explanation
-    regularisation.
+    """Load a classifier, with its tokenizer. Weights are read from safetensors files only, and no remote code is run.
 
-    `device` is cpu, cuda, cuda:1, mps or auto (the accelerator that there is, else the CPU), by default what
-    VERIDICAL_DEVICE says, else auto; a model given as an object then stays where it is.
+    Args:
+        source: A model's folder, a run's folder, a hub id, `minilm` (the embedded encoder), a transformers model, or a
+            `pipeline("text-classification")`. Behind a name `:layers=3` keeps the first three layers, and `:head=tanh`
+            gives BigBird the head of explanation regularisation.
+        tokenizer: The tokenizer of a model that is given as an object; a fast one.
+        labels: Names of classes, for which the model gets a new head that is not trained. Of a folder or hub id only.
+        multilabel: Whether a text may have several of these classes.
+        seed: The seed that the new head is drawn from.
+        device: Where the model runs: cpu, cuda, cuda:1, mps, or auto, which takes the accelerator that there is, else
+            the CPU. Default: what the variable VERIDICAL_DEVICE says, else auto; a model that is given as an object
+            stays where it is.
+
+    Returns:
+        What every other verb takes. Its classes are `.labels`.
+
+    Example:
+        >>> clf = veridical.load("runs/mine")
+        >>> clf = veridical.load(model, tokenizer)
     """
     where = said_device() if device is None else device_of(device)  # before anything is loaded
     if labels is not None:

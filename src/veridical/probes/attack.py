@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from veridical.core import tables
 from veridical.core.errors import InputError
+from veridical.core.frames import Columns, Tabular
 from veridical.core.options import takes
 from veridical.core.records import Example, Given, Variant
 from veridical.core.seed import generator
@@ -22,8 +23,12 @@ from veridical.explanations.explain import warn_of_cuts
 from veridical.model.ask import Asker, ask
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
+from veridical.page.snippet import told
 from veridical.probes.checklist import Place, finder_of, places, rewrite
 from veridical.probes.options import CHANGES, AttackOptions, Change
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Outcome = Literal["success", "failed", "skipped"]
 PART = 32  # texts whose questions are held at once
@@ -45,13 +50,36 @@ class Attacked:
     queries: int  # distinct texts the model was asked about
 
 
-@dataclass(frozen=True, slots=True)
-class Attack:
+@dataclass(frozen=True, slots=True, repr=False)
+class Attack(Tabular):
     """All texts of an attack on one model, and what its names and locations were found with."""
+
+    COLUMNS: ClassVar[Columns] = {  # a row per text
+        **{"model": str, "id": str, "outcome": str, "before": str, "after": str, "edits": list[list[str]]},
+        **{"probability": float, "probability_after": float, "queries": int},
+    }
 
     model: str
     results: tuple[Attacked, ...]
     entities: str
+
+    def __repr__(self) -> str:
+        return to_text({self.model: self}).rstrip()
+
+    def _repr_html_(self) -> str:
+        return told(_cells({self.model: self}), right=(1,), lead=f"Names and locations: {self.entities}.")
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return to_rows({self.model: self})
+
+    def plot(self, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:
+        """Accuracy before the attack and under it. Returns the Axes, those of `ax` or new ones."""
+        from veridical.page.charts import bars
+
+        summary, names = self.summary, ("accuracy", "accuracy_under_attack")
+        values = [float(summary[name] or 0) for name in names]
+        lines = ("before", "under attack")
+        return bars(lines, values, ax, figsize, signed=False, label=f"accuracy (%), {len(self.results)} texts")
 
     def count(self, outcome: Outcome) -> int:
         return sum(attacked.outcome == outcome for attacked in self.results)
@@ -79,8 +107,22 @@ class Attack:
 
 @takes(AttackOptions)
 def attack(clf: Any, examples: Given, options: AttackOptions) -> Attack:
-    """Attack every text whose prediction is right. They are what `explain` takes, with labels; an Example's is the
-    gold class as the model numbers it."""
+    """Change names, numbers, places and contractions in texts, and count the right predictions that are lost.
+
+    Every text whose prediction is right is attacked, by a greedy search for the change that costs the gold class most.
+
+    Args:
+        clf: What `load` returns, or anything that it takes.
+        examples: The texts, in any form that `explain` takes, with their labels; an `Example` has the gold class as the
+            model numbers it.
+
+    Returns:
+        What became of every text (`.results`), and the figures over all of them (`.summary`).
+
+    Example:
+        >>> test = veridical.load_data("hutto/movies").splits["test"]
+        >>> veridical.attack("runs/mine", test).summary["accuracy_under_attack"]
+    """
     wanted: list[Change] = [change for change in CHANGES if change in options.changes]
     clf = classifier_of(clf)
     examples = examples_of(examples, "attack", labels=clf.labels, multilabel=clf.kind == "multi")
@@ -177,10 +219,15 @@ LINES = {
 
 def to_text(attacks: Mapping[str, Attack]) -> str:
     """The paper's table: a line per figure, a column per model."""
-    rows = [["", *attacks]]
-    rows += [[line, *(_shown(held.summary[name]) for held in attacks.values())] for name, line in LINES.items()]
+    rows = _cells(attacks)
     (by,) = {held.entities for held in attacks.values()}
     return f"{tables.to_text(rows, right=range(1, len(rows[0])))}\n\nNames and locations: {by}.\n"
+
+
+def _cells(attacks: Mapping[str, Attack]) -> list[list[str]]:
+    summaries = {name: held.summary for name, held in attacks.items()}
+    rows = [[line, *(_shown(summary[name]) for summary in summaries.values())] for name, line in LINES.items()]
+    return [["", *summaries], *rows]
 
 
 def to_csv(attacks: Mapping[str, Attack]) -> str:

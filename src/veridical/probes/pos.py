@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from veridical.attribution import methods
 from veridical.core import store, tables
 from veridical.core.errors import InputError
+from veridical.core.frames import Columns, Tabular
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Attribution, Span
@@ -26,8 +27,12 @@ from veridical.data.split import sample
 from veridical.explanations.explain import attributions, warn_of_cuts
 from veridical.model.load import classifier_of
 from veridical.model.names import insist_on_models
+from veridical.page.snippet import told
 from veridical.probes.options import PIPELINE, PosOptions, Tagged, Tagger
 from veridical.probes.pos_plot import pos_chart
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True)
@@ -43,9 +48,12 @@ class TagRow:
     high: float | None
 
 
-@dataclass(frozen=True)
-class PartsOfSpeech:
+@dataclass(frozen=True, repr=False)
+class PartsOfSpeech(Tabular):
     """What `pos` found, the commonest part of speech first."""
+
+    # A row per part of speech; behind these its importance for every model, and the last one's difference.
+    COLUMNS: ClassVar[Columns] = {"tag": str, "tokens": int, "texts": int}
 
     models: tuple[str, ...]
     method: str
@@ -55,13 +63,51 @@ class PartsOfSpeech:
     signed: bool
     rows: tuple[TagRow, ...]
 
+    def __repr__(self) -> str:
+        return f"{self._title}\n{to_text(self)}"
+
+    def _repr_html_(self) -> str:
+        cells = tables.to_cells(to_rows(self))
+        return told(cells, right=range(1, len(cells[0]) if cells else 0), lead=f"{self._title}; {self._unit}.")
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return to_rows(self)
+
+    def plot(self, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:
+        """The mean importance of every part of speech, with a colour per model. Returns the Axes, those of `ax` or new
+        ones."""
+        from veridical.page.charts import Series, intervals
+
+        series = [
+            Series(model, {row.tag: (row.means[place], None, None) for row in self.rows})
+            for place, model in enumerate(self.models)
+        ]
+        return intervals(series, self._unit, ax, figsize)
+
+    @property
+    def _title(self) -> str:
+        return f"{self.method} by part of speech, {self.texts} texts of {self.data}"
+
+    @property
+    def _unit(self) -> str:
+        return "importance, 1 is an average token" + (", below 0 speaks against" if self.signed else "")
+
 
 @takes(PosOptions)
 def pos(options: PosOptions) -> PartsOfSpeech:
-    """Mean importance per part of speech for every model: `{"baseline": folder, "saloss": [folder, folder]}`.
+    """Which parts of speech the explanations of models rest on: mean importance of each, for every model.
 
+    `models` is a dict from a name to a model, or to a list of them: `{"baseline": folder, "saloss": [folder, folder]}`.
     Over several of one name a token's importance is averaged. `tagger` may be a function from texts to their tagged
     tokens. Scores count by their size, or with `signed` as they are: below 0 speaks against the prediction.
+
+    Returns:
+        A row for each part of speech, the commonest first, with the means and the difference of the last model from
+        the first.
+
+    Example:
+        >>> found = veridical.pos({"plain": "runs/plain", "saloss": "runs/saloss"}, "hutto/movies")
+        >>> [(row.tag, row.difference) for row in found.rows]
     """
     models, data, split, out = options.models, options.data, options.split, options.out
     seed, signed = options.seed, options.signed
@@ -219,6 +265,4 @@ def to_text(result: PartsOfSpeech) -> str:
 
 def chart(result: PartsOfSpeech) -> str:
     """An SVG file: a line per part of speech, a mark per model."""
-    unit = "importance, 1 is an average token" + (", below 0 speaks against" if result.signed else "")
-    title = f"{result.method} by part of speech, {result.texts} texts of {result.data}"
-    return pos_chart([(row.tag, row.means) for row in result.rows], result.models, title, unit)
+    return pos_chart([(row.tag, row.means) for row in result.rows], result.models, result._title, result._unit)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ import torch
 from veridical.attribution import Method, methods
 from veridical.core import stored, tables
 from veridical.core.errors import InputError
+from veridical.core.frames import Columns, Tabular, columns_of
 from veridical.core.kinds import insist_on_kind
 from veridical.core.options import takes
 from veridical.core.records import Example, Explained, Given
@@ -35,7 +36,11 @@ from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of, load
 from veridical.model.target import Which, read_target
+from veridical.page.snippet import told
 from veridical.probes.options import RobustnessOptions
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 UNTRAINED = "untrained"
 ALL_TRAINED, ALL_UNTRAINED = "different initialisation", "untrained model"  # the two tests, over all their pairs
@@ -55,10 +60,12 @@ class Overlap:
     undefined: int
 
 
-@dataclass(frozen=True, slots=True)
-class Robustness:
+@dataclass(frozen=True, slots=True, repr=False)
+class Robustness(Tabular):
     """Every pair of models, and the mean over the pairs of each test; what the models differ in, and what the untrained
     one is."""
+
+    COLUMNS: ClassVar[Columns] = columns_of(Overlap)  # a row per method and pair, then the tests (`b` is empty)
 
     models: tuple[str, ...]  # the untrained one last
     overlaps: tuple[Overlap, ...]
@@ -68,6 +75,30 @@ class Robustness:
     share: float
     texts: int
     target: str
+
+    def __repr__(self) -> str:
+        return to_text(self).rstrip()
+
+    def _repr_html_(self) -> str:
+        rows = [[o.method, o.a, o.b, _shown(o), str(o.n)] for o in (*self.overlaps, *self.tests)]
+        title = f"Jaccard@{100 * self.share:g}% of {self.texts} texts, {self.target} class explained"
+        lead = f"{self.compared} {self.untrained}"
+        return told([["method", "model", "and", "overlap", "n"], *rows], right=(4,), title=title, lead=lead)
+
+    def _rows(self) -> tuple[Overlap, ...]:
+        return (*self.overlaps, *self.tests)
+
+    def plot(self, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:
+        """The mean overlap in each test by method, with 95% intervals over texts: models that differ in their
+        initialisation should be high, those against an untrained model low. Returns the Axes, those of `ax` or new
+        ones."""
+        from veridical.page.charts import Series, intervals
+
+        series = [
+            Series(name, {test.method: (test.mean, test.low, test.high) for test in self.tests if test.a == name})
+            for name in dict.fromkeys(test.a for test in self.tests)
+        ]
+        return intervals(series, f"Jaccard@{100 * self.share:g}%, 95% interval", ax, figsize)
 
     def matrix(self, method: str) -> np.ndarray:
         """Mean overlaps, NaN where undefined. [models, models]"""
@@ -81,9 +112,22 @@ class Robustness:
 
 @takes(RobustnessOptions)
 def robustness(models: Sequence[str | Path | Classifier], examples: Given, options: RobustnessOptions) -> Robustness:
-    """Jaccard index of the top `share` of tokens between the explanations of every pair of models.
+    """Whether explanations depend on what a model learnt: the overlap of the top tokens between models.
 
-    The paper's untrained model is what training started from, with a new head: `minilm`, for instance.
+    For every pair of models it is the Jaccard index of the top `share` of tokens. Models that differ in their
+    initialisation alone should be explained alike, and a model that learnt nothing differently. The paper's untrained
+    model is what training started from, with a new head: `minilm`, for instance.
+
+    Args:
+        models: Models of the same task: run folders, models' folders, hub ids, or what `load` returns.
+        examples: The texts, in any form that `explain` takes.
+
+    Returns:
+        Every pair of models (`.overlaps`), and the mean over the pairs of each of the two tests (`.tests`).
+
+    Example:
+        >>> found = veridical.robustness(["runs/mine/seed0", "runs/mine/seed1"], texts, "attention")
+        >>> [(test.b, test.mean) for test in found.tests]
     """
     insist_on_kind(models, Sequence[Any], "models")
     chosen = methods.choose_all(options.method)

@@ -31,11 +31,24 @@ USUAL = EvaluateOptions()
 
 
 class FaithfulnessCallback(TrainerCallback):
-    """Explains and scores the same texts before training, every `every` steps (or after each epoch), and at the end.
+    """Explains and scores the same texts before training, every so many steps (or after each epoch), and at the end.
 
-    `texts` are whatever `veridical.explain` takes; `methods` and `metrics` as `veridical.evaluate` takes them. The log
-    has the mean over the texts as `<prefix>_<metric>/<method>`; what is undefined on all of them is left out. Of
-    several processes the first one measures.
+    The log has the mean over the texts as `<prefix>_<metric>/<method>`; what is undefined on all of them is left out.
+    Of several processes the first one measures.
+
+    Args:
+        trainer: The `transformers.Trainer` that it is a callback of, with its tokenizer as `processing_class`.
+        texts: The texts, in any form that `veridical.explain` takes.
+        methods: Methods, as `veridical.evaluate` takes them.
+        metrics: Metrics, as `veridical.evaluate` takes them.
+        every: Steps between two measurements. Default: they are made after each epoch.
+        target: The class to explain: `predicted`, `gold`, a name or an index.
+        seed: The seed of what methods and metrics draw.
+        budget: Padded tokens that the model is given at once.
+        prefix: What the names in the log begin with.
+
+    Example:
+        >>> trainer.add_callback(veridical.FaithfulnessCallback(trainer, texts, "attention", every=100))
     """
 
     def __init__(

@@ -19,12 +19,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from veridical.attribution import methods as all_methods
 from veridical.audits.evaluate import evaluate
 from veridical.core import store, tables
 from veridical.core.errors import InputError, unknown
+from veridical.core.frames import Columns, Tabular
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset, Example
@@ -36,11 +37,15 @@ from veridical.data.split import sample
 from veridical.metric import Direction, Metric, metrics
 from veridical.model.accuracy import BETTER
 from veridical.model.load import load
+from veridical.page.snippet import told
 from veridical.training.config import TrainConfig
 from veridical.training.options import SearchOptions
 from veridical.training.term import label
 from veridical.training.term import objective as read_objective
 from veridical.training.train import Run, train
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 REFERENCE = "random"  # shown beside them: a model that is easily flipped by anything has no better explanations
 
@@ -56,9 +61,12 @@ class Candidate:
     folders: tuple[Path, ...]  # a run each
 
 
-@dataclass(frozen=True)
-class Search:
+@dataclass(frozen=True, repr=False)
+class Search(Tabular):
     """What a search found: the candidates in the order they were asked for, and which is best."""
+
+    # A row per candidate: behind the objective what it is judged by, each method's figure and the dev scores.
+    COLUMNS: ClassVar[Columns] = {"objective": str}
 
     folder: Path
     select: str
@@ -71,6 +79,40 @@ class Search:
     def winner(self) -> Candidate:
         return self.candidates[self.best]
 
+    @property
+    def sentence(self) -> str:
+        """What decides, and on what."""
+        if not self.texts:
+            return f"{self.select} of the dev predictions ({self.better} is better)."
+        names = [method for method in self.candidates[0].by_method if method != REFERENCE]
+        return (
+            f"{self.select} ({self.better} is better) on {self.texts} dev texts, the mean of {', '.join(names)}; "
+            "random explanations beside it for reference, macro_f1 of the dev predictions."
+        )
+
+    def __repr__(self) -> str:
+        cells = candidate_cells(self)
+        table = tables.to_text(cells, right=range(1, len(cells[0]) - 1))
+        return "\n".join([table, self.sentence, *map(str, self.winner.folders)])
+
+    def _repr_html_(self) -> str:
+        cells = candidate_cells(self)
+        return told(cells, right=range(1, len(cells[0]) - 1), title=str(self.folder), lead=self.sentence)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return to_rows(self)
+
+    def plot(self, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:
+        """What every candidate is judged by, and where explanations decide each method's figure. Returns the Axes,
+        those of `ax` or new ones."""
+        from veridical.page.charts import Series, intervals
+
+        series = [Series("judged by", {c.objective: (c.value, None, None) for c in self.candidates})]
+        for method in self.candidates[0].by_method:
+            points = {c.objective: (c.by_method[method], None, None) for c in self.candidates}
+            series.append(Series(method, points))
+        return intervals(series, f"{self.select} ({self.better} is better)", ax, figsize)
+
 
 @takes(SearchOptions)
 def search(options: SearchOptions) -> Search:
@@ -79,6 +121,13 @@ def search(options: SearchOptions) -> Search:
     Several of `over` are tried in all combinations, and a term that `objective` does not name is added to it. `select`
     is a metric (`decision_flip:by=mask`), or a score of the dev predictions (macro_f1, accuracy, auroc, loss,
     calibration_error). Of equals the first is taken.
+
+    Returns:
+        The candidates in the order they were asked for; `.winner` is the best, and its `.folders` are its runs.
+
+    Example:
+        >>> found = veridical.search("hutto/movies", "minilm", over="saloss.weight=0.1,0.01", out="search")
+        >>> found.winner.objective
     """
     model, seeds, over, progress = options.model, options.seeds, options.over, options.progress
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
@@ -225,3 +274,23 @@ def to_rows(found: Search) -> list[dict[str, Any]]:
         }
         for place, one in enumerate(found.candidates)
     ]
+
+
+def candidate_cells(found: Search) -> list[list[str]]:
+    """What people are shown: a line per candidate, the best marked at its end."""
+    measured = bool(found.candidates[0].by_method)
+    columns = [
+        found.select,
+        *(["of random"] if measured else []),
+        *(["macro_f1"] if found.select != "macro_f1" else []),
+    ]
+    cells = [["objective", *columns, ""]]
+    for place, candidate in enumerate(found.candidates):
+        values = {
+            "macro_f1": candidate.dev.get("macro_f1"),
+            "of random": candidate.by_method.get(REFERENCE),
+            found.select: candidate.value,
+        }
+        shown = ("undefined" if (value := values[name]) is None else f"{value:.3f}" for name in columns)
+        cells.append([candidate.objective, *shown, "best" if place == found.best else ""])
+    return cells

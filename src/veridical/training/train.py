@@ -58,6 +58,13 @@ def train(options: TrainOptions) -> Run:
     A run under a bound may fail, which `Run.failed` says. Killed at any moment, the same call resumes it to the same
     result; a checkpoint is written after every epoch and every `save_steps` steps. Under `accelerate launch` the
     processes share every batch.
+
+    Returns:
+        The finished run: `.folder`, which `load` takes, `.scores` by split, and `.failed`, why nothing was kept.
+
+    Example:
+        >>> run = veridical.train("hutto/movies", "minilm", limit=2000, config={"epochs": 4})
+        >>> run.scores["test"]["accuracy"]
     """
     model, seed, limit, config = options.model, options.seed, options.limit, options.settings()
     chosen, bounds = constrain(read_objective(options.objective), options.bound)

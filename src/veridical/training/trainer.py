@@ -42,6 +42,15 @@ class VeridicalTrainer(Trainer):
     `attention_mask`, labels, and where a term learns from rationales a column `rationale` of 0 or 1 for each token. Of
     pairs the terms look at the part numbered `segment`. The log holds each term beside the loss, unweighted;
     evaluation leaves `eval_loss` as it is and adds `eval_<term>` and `eval_objective`, the weighted sum.
+
+    Args:
+        *args: What `transformers.Trainer` takes.
+        objective: Terms on top of its loss, each with a weight: `"saloss:weight=1e-3"`.
+        segment: Of pairs, the part that the terms look at: 0 or 1.
+        **kwargs: What `transformers.Trainer` takes by name.
+
+    Example:
+        >>> VeridicalTrainer(model, args, train_dataset=rows, processing_class=tokenizer, objective="saloss:weight=0.1")
     """
 
     def __init__(self, *args: Any, objective: str = BASE, segment: Literal[0, 1] = 0, **kwargs: Any):

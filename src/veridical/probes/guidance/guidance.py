@@ -16,14 +16,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from veridical.attribution import methods as all_methods
 from veridical.audits.audit import claim
 from veridical.audits.corpora import Corpus, corpora_of
 from veridical.audits.selection import tried
 from veridical.core import store, stored, tables
-from veridical.core.errors import InputError
+from veridical.core.errors import InputError, unknown
+from veridical.core.frames import Columns, Tabular, columns_of
 from veridical.core.options import takes
 from veridical.core.progress import Report
 from veridical.core.records import Dataset
@@ -35,37 +36,90 @@ from veridical.grid.claim import claimed
 from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
+from veridical.page.snippet import told
 from veridical.probes.guidance.measure import Measured, Settings, explanation_loss, measure
-from veridical.probes.guidance.record import SUMMARY, Cut, GuidanceSettings, GuidanceSummary, TextSettings
+from veridical.probes.guidance.record import SUMMARY, ChangeRow, Cut, GuidanceSettings, GuidanceSummary, TextSettings
 from veridical.probes.guidance.runs import Condition, condition, selection
 from veridical.probes.guidance.summary import TABLES, Findings, summarise
 from veridical.probes.options import GuidanceOptions
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 BASELINE = "baseline"
 
 
-@dataclass(frozen=True)
-class Guidance:
-    """What was findings and where it lies."""
+@dataclass(frozen=True, repr=False)
+class Guidance(Tabular):
+    """What `guidance` found and where it lies."""
+
+    COLUMNS: ClassVar[Columns] = columns_of(ChangeRow)  # a row per change of reliance, or of a metric of a method
 
     folder: Path
     summary: GuidanceSummary
 
     @property
     def page(self) -> Path:
+        """The report."""
         return self.folder / "report.html"
 
     @property
     def verdict(self) -> str:
+        """What was found, in a sentence."""
         return self.summary.headline
+
+    def __repr__(self) -> str:
+        verdicts = "\n".join(f"{v.corpus}, {v.condition} ({v.outcome}): {v.sentence}" for v in self.summary.verdicts)
+        return f"{self.verdict}\n{verdicts}\nreport {self.page}"
+
+    def _repr_html_(self) -> str:
+        rows = [[v.corpus, v.condition, v.outcome, v.sentence] for v in self.summary.verdicts]
+        cells = [["corpus", "condition", "outcome", "what was found"], *rows]
+        return told(cells, title=self.summary.title, lead=self.verdict, link=self.page)
+
+    def _rows(self) -> tuple[ChangeRow, ...]:
+        return self.summary.changes
+
+    def plot(
+        self, corpus: str | None = None, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None
+    ) -> Axes:
+        """How far each condition changed reliance on the rationale and every metric of every method, with 95%
+        intervals; on the data itself unless a corpus is named. Returns the Axes, those of `ax` or new ones."""
+        from veridical.page.charts import Series, intervals
+
+        corpora = [facts.name for facts in self.summary.corpora]
+        if corpus is not None and corpus not in corpora:
+            raise unknown("corpus of this comparison", corpus, corpora)
+        changes = [row for row in self.summary.changes if row.corpus == (corpus or corpora[0])]
+        series = [
+            Series(
+                name,
+                {
+                    f"{row.what} {row.method}".strip(): (row.difference, row.low, row.high)
+                    for row in changes
+                    if row.condition == name
+                },
+            )
+            for name in dict.fromkeys(row.condition for row in changes)
+        ]
+        return intervals(series, f"difference from the {BASELINE}, {corpus or corpora[0]}, 95% interval", ax, figsize)
 
 
 @takes(GuidanceOptions)
 def guidance(options: GuidanceOptions) -> Guidance:
-    """Compare guided runs with baseline runs; a folder is a run's, or holds runs as seed0, seed1, ...
+    """Did training towards people's rationales change what a model relies on, or did it only lower the loss?
 
-    The other corpora serve for macro-F1 and, where they have rationales, for the rest. A witness that a condition
-    guides is none for it. Metrics of faithfulness are shown and held against macro-F1 out of domain.
+    Guided runs are compared with baseline runs; a folder is a run's, or holds runs as seed0, seed1, ... `guided` is a
+    dict from the name of a condition to its run or runs. The other corpora serve for macro-F1 and, where they have
+    rationales, for the rest. A witness that a condition guides is none for it. Metrics of faithfulness are shown and
+    held against macro-F1 out of domain.
+
+    Returns:
+        What was found: `.verdict` in a sentence, `.summary` every figure, `.page` the report.
+
+    Example:
+        >>> found = veridical.guidance("runs/plain", {"attention": "runs/guided"}, "planted", out="guidance")
+        >>> print(found.verdict)
     """
     conditions = _conditions(options.base, options.guided)
     data, split, ood_split, margin = options.data, options.split, options.ood_split, options.margin

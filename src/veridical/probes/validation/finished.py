@@ -35,6 +35,7 @@ class Validation(Tabular):
 
     @property
     def page(self) -> Path:
+        """The report."""
         return self.folder / "report.html"
 
     def __repr__(self) -> str:

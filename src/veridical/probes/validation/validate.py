@@ -36,7 +36,18 @@ from veridical.probes.validation.world import Setting, World, worlds
 
 @takes(ValidateOptions)
 def validate(options: ValidateOptions) -> Validation:
-    """Make the worlds, or go on with them, and hold what each panel of metrics says in them against the truth."""
+    """How often an audit's verdict is wrong: train models in worlds whose deciding words are known, and audit them.
+
+    What each panel of metrics says in the worlds is held against the truth. Interrupted at any moment, the same call
+    goes on.
+
+    Returns:
+        What is known so far: `.summary`, `.page` the report, `.to_pandas()` a row for each world.
+
+    Example:
+        >>> found = veridical.validate(out="validation", seeds=range(2), fresh=range(5, 7))
+        >>> print(found.summary.answer)
+    """
     how: dict[str, Any] = {name: getattr(options, name) for name in ("engine", "workers", "shard", "address")}
     grid.check(**how)
     out, setting = Path(options.out), setting_of(options)

@@ -81,6 +81,7 @@ class Roar(Tabular):
 
     @property
     def page(self) -> Path:
+        """The report."""
         return self.folder / "report.html"
 
     def __repr__(self) -> str:
