@@ -26,6 +26,7 @@ ROOMS = """
     audits
     training
     retraining probes
+    playground
     cli
     __main__
 """

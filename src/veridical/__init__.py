@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.grid.status import status as status
     from veridical.model.classifier import Classifier as Classifier
     from veridical.model.load import load as load
+    from veridical.playground.serve import serve as serve
     from veridical.probes.attack import attack as attack
     from veridical.probes.guidance.guidance import Guidance as Guidance
     from veridical.probes.guidance.guidance import guidance as guidance
@@ -94,6 +95,7 @@ _HOME = {
     "roar": "retraining.roar.roar",
     "robustness": "probes.robustness",
     "search": "training.search",
+    "serve": "playground.serve",
     "shortcuts": "audits.shortcuts.shortcuts",
     "status": "grid.status",
     "to_attributions": "explanations.alignment",

@@ -48,7 +48,7 @@ def _several(option: Option, value: Any) -> Any:
     return (value,) if option.item is str and isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("name", ["compare", "list", "data show", "report", "status", "doctor"])
+@pytest.mark.parametrize("name", ["compare", "list", "data show", "report", "status", "serve", "doctor"])
 def test_arguments_may_stand_in_the_file(name: str, tmp_path: Path):
     argument = next((option for option in verb(name).typed if option.help.argument), None)
     value = "methods" if name == "list" else "planted"

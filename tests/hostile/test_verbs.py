@@ -36,6 +36,7 @@ BASE: dict[str, dict[str, str]] = {
     "attack": {"MODEL...": NO, "--data": "planted:size=40"},
     "pos": {"NAME=MODEL...": NO, "--data": "planted:size=40"},
     "run": {"RECIPE": NO},
+    "serve": {"MODEL...": NO},
     "status": {"DIR": NO},
     "validate": {"--method": "no-such-method", "--out": "out"},
 }

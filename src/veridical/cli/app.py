@@ -21,7 +21,7 @@ from veridical.cli.verb import Verb, to_markdown
 VERBS = (
     *("demo", "train", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit", "compare"),
     *("shortcuts", "card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run"),
-    *("status", "doctor"),
+    *("status", "serve", "doctor"),
 )
 
 

@@ -30,6 +30,7 @@ VARIABLES = (
 FOR = {  # what an extra is for
     "pos": "veridical pos",
     "ray": "--engine ray",
+    "serve": "veridical serve",
     "tensorboard": "veridical train --report-to tensorboard",
     "dev": "working on Veridical itself",
 }

@@ -21,6 +21,7 @@ from veridical.core.errors import InputError
 from veridical.core.place import at_home, check_folder, check_shards
 from veridical.core.records import Batch, Encoded, Example, Output, Variant
 from veridical.model.encode import encode, token_limit
+from veridical.model.interruption import go_on
 
 Kind = Literal["single", "multi", "one_logit"]
 Edit = Callable[[torch.Tensor], torch.Tensor]
@@ -134,6 +135,7 @@ class Classifier:
         self, batch: Batch, *, edit: Edit | None = None, attentions: bool = False, hidden: bool = False
     ) -> Output:
         """Run the model; `edit` receives the word embeddings [B, T, D] and returns those to use instead."""
+        go_on()
         seen: list[torch.Tensor] = []
 
         def hook(module: torch.nn.Module, args: tuple, output: torch.Tensor) -> torch.Tensor:
@@ -191,6 +193,7 @@ class Classifier:
     ) -> list[torch.Tensor]:
         """Gradients of the summed `value` [B]. With trainable parameters (a training guide) they can be
         differentiated again; at rest they cannot. `keep` holds on to the graph for a further call."""
+        go_on()
         second = any(parameter.requires_grad for parameter in self.model.parameters())
         self.backwards += len(value)
         return list(torch.autograd.grad(value.sum(), list(wrt), create_graph=second, retain_graph=keep or second))

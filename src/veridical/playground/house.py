@@ -1,0 +1,132 @@
+"""Everything that the server holds: models, data, the audit, watched folders, and the threads at work."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from veridical.audits.record import AuditSummary, ShownTexts, read_examples, read_summary
+from veridical.core.records import Dataset
+from veridical.playground import limits, methods
+from veridical.playground.answering import Answering, Asking
+from veridical.playground.explaining import Explaining
+from veridical.playground.explanations import Explainer
+from veridical.playground.job import Job
+from veridical.playground.problem import ProblemError
+from veridical.playground.served import Served
+
+
+@dataclass(frozen=True)
+class Audited:
+    """An audit folder, read once."""
+
+    folder: Path
+    summary: AuditSummary
+    examples: ShownTexts
+
+    @classmethod
+    def read(cls, folder: Path) -> Audited:
+        return cls(folder, read_summary(folder), read_examples(folder))
+
+    def of(self, model: Served) -> AuditSummary | None:
+        """What it found, if it is about these very weights."""
+        known = self.summary.model.hash
+        return self.summary if known is not None and known == model.weights else None
+
+
+@dataclass
+class House:
+    """What is served, and the work under way."""
+
+    models: Mapping[str, Served]
+    token: str
+    data: Dataset | None = None
+    audit: Audited | None = None
+    watched: Mapping[str, Path] = field(default_factory=dict)  # by name
+    budget: int | None = None
+    queue: int = limits.QUEUE
+    seconds: float = limits.SECONDS
+
+    def __post_init__(self) -> None:
+        self.costs = {name: methods.Costs() for name in self.models}
+        self.explainer = Explainer(self.budget)
+        self.answering, self.explaining = Answering(self.budget), Explaining()
+        self.predictions: dict[tuple[str, str], Any] = {}  # of whole splits, by model and split
+        self._jobs: set[Job] = set()
+        self._sessions: dict[tuple[str, str, str], Job] = {}  # by session, model and kind
+
+    def open(self) -> None:
+        """Start the threads, and have what methods cost counted when nobody waits, the cheap ones first."""
+        self.answering.start()
+        self.explaining.start()
+        for name, model in self.models.items():
+            specs = methods.specs_of(self.audited(model))
+            for spec in sorted(specs, key=lambda spec: self.costs[name].order(methods.known.choose(spec))):
+                self.explaining.spare(
+                    lambda model=model, spec=spec, costs=self.costs[name]: methods.count(model, spec, costs)
+                )
+
+    def close(self) -> None:
+        self.answering.stop()
+        self.explaining.stop()
+
+    # -- what there is ----------------------------------------------------------------------------------------
+
+    def model(self, name: str) -> Served:
+        if name not in self.models:
+            there = ", ".join(self.models) or "none, it only watches work"
+            raise ProblemError(404, "model", f"There is no model {name[:80]!r} here; there is: {there}.")
+        return self.models[name]
+
+    def audited(self, model: Served) -> AuditSummary | None:
+        return None if self.audit is None else self.audit.of(model)
+
+    def key(self, folder: Path) -> str:
+        """In the address of a folder's pages: known to whoever was shown it, and to nobody else."""
+        return hmac.new(self.token.encode(), str(folder).encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
+
+    def folders(self) -> dict[str, Path]:
+        """Folders whose pages may be read, by their key."""
+        held = [*self.watched.values(), *([self.audit.folder] if self.audit else [])]
+        return {self.key(folder): folder for folder in held}
+
+    # -- work -------------------------------------------------------------------------------------------------
+
+    def job(self) -> Job:
+        """A place in the queue, if there is one."""
+        self._jobs = {job for job in self._jobs if not job.over}
+        if len(self._jobs) >= self.queue:
+            raise ProblemError(
+                429, "busy", f"{self.queue} requests are under way or waiting, which is all; try again in a moment."
+            )
+        job = Job(self.seconds)
+        self._jobs.add(job)
+        return job
+
+    async def ask(self, model: Served, asker: Asking) -> Any:
+        """The result of some questions."""
+        job = self.job()
+        self.answering.submit(job, model.answers, asker)
+        return await job.result()
+
+    def ask_along(self, job: Job, model: Served, asker: Asking) -> Job:
+        """The same, for a reader who takes each line as it comes."""
+        self.answering.submit(job, model.answers, asker)
+        return job
+
+    def explain_along(self, job: Job, steps: Iterator[Any]) -> Job:
+        self.explaining.submit(job, steps)
+        return job
+
+    def newest(self, session: str, model: str, kind: str, replaces: Sequence[str], job: Job) -> None:
+        """Withdraw what earlier requests of a session still do for a model, and remember this one."""
+        for other in replaces:
+            earlier = self._sessions.pop((session, model, other), None)
+            if earlier is not None:
+                earlier.withdraw()
+        self._sessions = {key: held for key, held in self._sessions.items() if not held.over}
+        self._sessions[session, model, kind] = job

@@ -1,0 +1,29 @@
+// What lies on the desk: the models that are shown, how each reads the text, and what came back so far.
+
+export const desk = {
+  info: null, // of /api/info
+  methods: new Map(), // name -> what /api/methods says of it, for the first model
+  sides: [], // one per model shown
+};
+
+export function side(model, key) {
+  return { key, model, reading: null, whole: null, now: null, answers: new Map(), curves: new Map(), random: null, agreement: new Map() };
+}
+
+export const first = () => desk.sides[0];
+
+// What a request about the text on the desk always says.
+export function question(one, state) {
+  const asked = { model: one.model.name, text: state.text };
+  if (one.model.pairs && state.context) asked.context = state.context;
+  return asked;
+}
+
+// The class that is explained, as the answers name it: the one asked for, or the one a first answer explained.
+export function explained(one, state) {
+  if (state.target !== "predicted") return state.target;
+  for (const answer of one.answers.values()) if (answer.target_name) return answer.target_name;
+  return [one.whole?.label ?? []].flat()[0] ?? null;
+}
+
+export const modelOf = (name) => desk.info.models.find((model) => model.name === name);

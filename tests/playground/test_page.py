@@ -1,0 +1,223 @@
+"""The playground's page in headless Chromium, driven as a reader would: mouse, keyboard, narrow window, the dark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from stand_in import HOSTILE, LONGEST, STATIC, standing_in
+
+from driving import Page, browser
+
+pytestmark = pytest.mark.browser
+
+DONE = "document.querySelectorAll('.curve').length >= 4 && document.querySelector('.leads')"
+POSITIVE = "document.querySelector('.class:nth-child(2) .value').textContent"
+STRIP = "document.querySelector('#strip').textContent"
+CONTROLS = {"button", "textbox", "combobox", "slider", "checkbox", "radio", "link", "progressbar", "image"}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with standing_in("bag") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory) -> Iterator[Page]:
+    with browser(tmp_path_factory.mktemp("profile")) as page:
+        yield page
+
+
+@pytest.fixture
+def page(window, server) -> Iterator[Page]:
+    """The page with the first example on it; nothing may have been complained of at the end."""
+    window.complaints.clear()
+    window.sized(1280)
+    window.dark(False)
+    window.open("about:blank#")
+    window.send("Page.navigate", url=server)
+    window.until(f"location.href.startsWith('{server}') && {DONE}")
+    yield window
+    assert window.complaints == []
+
+
+def put(page: Page, text: str) -> None:
+    page.run("document.querySelector('#text').focus(); document.querySelector('#text').select()")
+    page.write(text)
+
+
+def test_typing_and_a_pause_show_what_model_and_methods_say(page):
+    assert page.run(STRIP) == "a warm and funny film"
+    put(page, "a dull film")
+    page.until(f"{STRIP} === 'a dull film' && {DONE}")
+    assert page.run("document.querySelector('.said').textContent").startswith("negative")
+    assert page.run("document.querySelector('[data-method=occlusion] mark.for').textContent") == "dull"
+
+
+def test_a_legend_is_true_of_its_method(page):
+    legends = "[card.dataset.method, card.querySelector('.legend').textContent]"
+    said = page.run(f"Object.fromEntries([...document.querySelectorAll('.method')].map((card) => {legends}))")
+    assert "speaks for positive" in said["occlusion"]
+    assert "for" not in said["attention"].split()
+    assert page.run("document.querySelectorAll('[data-method=attention] .words mark:not(.matters)').length") == 0
+    assert page.run("document.querySelector('[data-method=occlusion] .badge').textContent") == "✓ believe"
+    assert "came first" in page.run("document.querySelector('[data-method=occlusion] .found').textContent")
+
+
+def test_clicked_words_go_and_the_whole_text_stays_as_a_ghost(page):
+    before = page.run(POSITIVE)
+    page.click("#strip .unit:nth-of-type(2)")
+    page.until(f"{POSITIVE} !== {before!r}")
+    assert page.run("document.querySelector('.class:nth-child(2) .delta').textContent").endswith(
+        f"{before} with the whole text"
+    )
+    assert (
+        page.run("[...document.querySelectorAll('.words .gone')].map((node) => node.textContent).join()") == "warm,warm"
+    )
+    page.until("document.querySelector('.moved')")
+    assert "occlusion and attention" not in page.run("document.querySelector('.verdict').textContent")
+    assert "1 of 1" in page.run("document.querySelector('.leads tbody tr').textContent")
+    page.click("#back")
+    page.until(f"{POSITIVE} === {before!r}")
+
+
+def test_a_drag_marks_all_on_its_way_and_keep_only_turns_it_round(page):
+    page.click("#strip .unit:nth-of-type(2)", to="#strip .unit:nth-of-type(3)")
+    page.until("document.querySelectorAll('#strip .gone').length === 2")
+    page.click("#mode label:nth-of-type(2)")
+    page.until("document.querySelectorAll('#strip .gone').length === 3")
+    assert page.run("document.querySelectorAll('#strip .kept').length") == 2
+
+
+def test_the_slider_erases_the_top_of_its_method(page):
+    script = "top.value = 2; top.dispatchEvent(new Event('input'))"
+    page.run(f"((top) => {{ {script} }})(document.getElementById('top-occlusion'))")
+    page.until("document.querySelectorAll('#strip .gone').length === 2")
+    assert (
+        page.run("[...document.querySelectorAll('#strip .gone')].map((node) => node.textContent).join()")
+        == "warm,funny"
+    )
+    page.until("document.querySelector('[data-method=occlusion] output').textContent === '2 of 5'")
+
+
+def test_the_keyboard_is_enough(page):
+    page.run("document.querySelector('#text').focus()")
+    for _ in range(12):
+        page.key("Tab")
+        if page.run("document.activeElement.classList.contains('unit')"):
+            break
+    page.key("ArrowRight")
+    assert page.run("document.activeElement.textContent") == "warm"
+    page.key(" ")
+    page.until("document.activeElement.getAttribute('aria-pressed') === 'true'")
+    page.key("ArrowRight", shift=True)
+    page.until("document.querySelectorAll('#strip .gone').length === 2")
+
+
+def test_an_address_restores_what_was_shown(page, server):
+    put(page, "never dull, warm 😀 & so=on")
+    page.until(f"{STRIP} === 'never dull, warm 😀 & so=on' && {DONE}")
+    page.click("#strip .unit:nth-of-type(3)")
+    page.click("#level label:nth-of-type(2)")
+    page.until("location.hash.includes('e=3') && location.hash.includes('l=token')")
+    address = page.run("location.href")
+    page.send("Page.navigate", url="about:blank")
+    page.until("location.href === 'about:blank'")
+    page.send("Page.navigate", url=address)
+    page.until(f"location.href.startsWith('{server}') && {DONE}")
+    assert page.run("document.querySelector('#text').value") == "never dull, warm 😀 & so=on"
+    page.until("document.querySelector('#strip .gone')?.textContent === 'warm'")
+    assert page.run("document.querySelector('input[name=level]:checked').value") == "token"
+    assert page.run("document.querySelector('.delta').textContent")
+
+
+def test_examples_are_turned_over_and_opened(page):
+    page.click("#to-examples")
+    page.until("document.querySelectorAll('.example').length === 20")
+    page.click("#next")
+    page.until("document.querySelector('#where').textContent === '21 to 40 of 43'")
+    page.click("#previous")
+    page.until("document.querySelector('#where').textContent === '1 to 20 of 43'")
+    page.click("li:nth-child(3) .example")
+    page.until(f"{STRIP}.startsWith('<img') && {DONE}")
+    assert page.run(STRIP) == HOSTILE
+    assert page.run("document.querySelectorAll('img').length") == 0
+    assert page.run("document.title") == "Veridical playground"
+
+
+def test_work_under_way_is_shown(page):
+    page.click("#to-watch")
+    page.until("document.querySelector('.folder')")
+    seen = page.run("document.querySelector('.folder').textContent")
+    assert "24 of 96 done, about 5 min left" in seen
+    assert "0.8313" in seen
+    assert page.run("document.querySelector('.links a').getAttribute('href')") == "watched/key/report.html"
+
+
+@pytest.mark.parametrize("view", ["play", "examples", "watch"])
+def test_nothing_is_wider_than_a_phone(page, view):
+    page.sized(360)
+    page.click(f"#to-{view}")
+    page.until(f"!document.querySelector('#{view}').hidden")
+    assert page.run("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_the_dark_is_dark(page):
+    light = page.run("getComputedStyle(document.body).backgroundColor")
+    page.dark(True)
+    dark = page.run("getComputedStyle(document.body).backgroundColor")
+    assert light == "rgb(252, 252, 251)"
+    assert dark == "rgb(19, 20, 25)"
+
+
+def test_every_control_has_a_name(page):
+    page.run("document.querySelector('#picker').open = true")
+    controls = [node for node in page.heard() if node["role"] in CONTROLS]
+    assert {"button", "textbox", "combobox", "slider", "checkbox", "radio", "link", "image"} <= {
+        c["role"] for c in controls
+    }
+    assert [control for control in controls if not control["name"].strip()] == []
+
+
+def test_a_refusal_stands_where_it_belongs(page):
+    put(page, "x" * (LONGEST + 1))
+    page.until("!document.querySelector('#text-error').hidden")
+    assert f"{LONGEST} are the most" in page.run("document.querySelector('#text-error').textContent")
+    assert any("413" in complaint for complaint in page.complaints)  # the browser's own line, not the page's
+    page.complaints.clear()
+
+
+def test_two_models_stand_side_by_side(window):
+    with standing_in("bag", "contrary") as address:
+        window.complaints.clear()
+        window.send("Page.navigate", url=address)
+        window.until(f"location.href.startsWith('{address}') && document.querySelectorAll('.agreement').length === 2")
+        assert window.run("document.querySelector('.differ').textContent").startswith(
+            "They differ: positive and negative."
+        )
+        assert "rank correlation −0.25" in window.run("document.querySelector('.agreement').textContent")
+        assert window.run("document.querySelectorAll('[data-method=occlusion] .side .words').length") == 2
+        window.click("#strip .unit:nth-of-type(2)")
+        window.until("[...document.querySelectorAll('.model')].every((one) => one.querySelector('.delta').textContent)")
+        assert window.complaints == []
+        window.send("Page.navigate", url="about:blank")
+        window.until("location.href === 'about:blank'")
+
+
+def test_a_server_that_is_gone_is_said_to_be(window):
+    with standing_in("bag") as address:
+        window.send("Page.navigate", url=address)
+        window.until(f"location.href.startsWith('{address}') && {DONE}")
+    put(window, "a dull film")
+    window.until("!document.querySelector('#banner').hidden")
+    assert "does not answer" in window.run("document.querySelector('#banner').textContent")
+
+
+def test_the_page_writes_no_markup_and_fetches_nothing_from_elsewhere():
+    for path in STATIC.iterdir():
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert not any(
+            word in text for word in ("innerHTML", "insertAdjacentHTML", "document.write", "eval(", "style=")
+        )
+        assert not any(scheme in text for scheme in ("http://", "https://")), path.name
