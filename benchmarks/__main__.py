@@ -21,6 +21,7 @@ PARTS = (
     "regex_guides",
     "roar",
     "training",
+    "playground",
 )
 
 if __name__ == "__main__":

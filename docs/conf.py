@@ -30,8 +30,8 @@ NAVIGATION: Mapping[str, Mapping[str, str]] = {
     "Start": {"/README": "What it is, and how to get it"},
     "Tutorials": {f"tutorials/{notebook.stem}": "" for notebook in sorted(HERE.glob("tutorials/*.ipynb"))},
     "Use": {
-        **{"cli": "Command line", "notebooks": "", "api": "", "data": "", "training": "", "trainer": ""},
-        **{"cluster": "Clusters", "options": "All options"},
+        **{"cli": "Command line", "playground": "", "notebooks": "", "api": "", "data": "", "training": ""},
+        **{"trainer": "", "cluster": "Clusters", "options": "All options"},
     },
     "What is measured": {
         **{"methods": "Methods", "metrics": "", "statistics": "Statistics"},

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import shlex
+
 import pytest
 from typer.testing import CliRunner
 
@@ -42,10 +44,15 @@ def test_the_command_prints_the_verdict_and_the_paths(tmp_path, monkeypatch):
     result = CliRunner().invoke(cli.app, args)
     assert result.exit_code == 0, result.output
     assert "3 texts cannot carry one" in " ".join(result.stdout.split())
-    last = result.stdout.strip().splitlines()[-2:]
-    assert [line.split()[0] for line in last] == ["report", "model"]
-    for line in last:
+    *_, report, model, _, about, command = result.stdout.strip().splitlines()
+    assert [line.split()[0] for line in (report, model)] == ["report", "model"]
+    for line in (report, model):
         assert (tmp_path / line.split(maxsplit=1)[1]).exists()
+    assert "see what each method would have told you" in about
+    _, name, *words = shlex.split(command)
+    options = cli.verb(name).parse(words)["options"]
+    assert options.data == SMALL
+    assert {options.models[0], options.audit} == {str(path) for path in tmp_path.glob("*/*")}
 
 
 def test_without_an_index_it_names_the_demo_that_needs_none(tmp_path, monkeypatch):

@@ -25,9 +25,9 @@ from veridical.retraining.fresh_table import tabulate
 from veridical.training.search import Candidate, Search
 
 HOSTILE = "<b>bold</b>"
-# What these return is not a result: a model, data, a model's own explanations, files, what is registered.
+# What these return is not a result: a model, data, a model's own explanations, files, what is registered, a server.
 NO_RESULTS = {"load", "load_data", "use", "write_explanations", "read_explanations", "to_attributions", "attribute"}
-NO_RESULTS |= {"status", "explain_iter"}
+NO_RESULTS |= {"status", "explain_iter", "serve"}
 
 
 def comparison() -> Table:

@@ -30,6 +30,7 @@ RUN_MODELS = {
         "pos",
         "validate",
         "run",
+        "serve",
     ),
 }
 WRONG = (
@@ -132,6 +133,7 @@ def test_every_verb_that_runs_models_has_both_options():
         lambda model, data, out: veridical.attack(model, ["a text"], device="gpu"),
         lambda model, data, out: veridical.pos({"x": model}, data, device="gpu"),
         lambda model, data, out: veridical.validate(out=out, models=model, device="gpu"),
+        lambda model, data, out: veridical.serve(model, device="gpu"),
         lambda model, data, out: veridical.attribute(None, torch.ones(1, 1), device="gpu"),
     ],
 )
@@ -159,6 +161,7 @@ def test_every_verb_refuses_a_device_at_once(name, tmp_path, monkeypatch):
         "pos": ["x=no-model", "--data", "planted"],
         "validate": ["--model", "no-model", "--out", "out"],
         "run": ["no-recipe.toml"],
+        "serve": ["no-model"],
     }.get(name, [])
     result = CliRunner().invoke(app, [name, *words, "--device", "gpu"])
     assert (result.exit_code, result.stderr) == (

@@ -51,7 +51,7 @@ def until(true: Callable[[], Any]) -> None:
 
 def quiet(house: Any) -> None:
     """Wait until all that methods cost has been counted."""
-    until(lambda: not house.explaining._spare)
+    until(lambda: house.explaining.idle)
 
 
 def asked(**more: Any) -> dict[str, Any]:

@@ -82,6 +82,22 @@ def test_clicked_words_go_and_the_whole_text_stays_as_a_ghost(page):
     page.until(f"{POSITIVE} === {before!r}")
 
 
+def test_nothing_is_told_of_erased_words_before_the_answer_is_there(page):
+    held = "new Promise((done) => { window.release = () => done(ask(url, how)); })"
+    page.run(
+        f"((ask) => {{ window.fetch = (url, how) => `${{url}}`.includes('predict') ? {held} : ask(url, how) }})(fetch)"
+    )
+    page.click("#strip .unit:nth-of-type(2)")
+    page.until("window.release && document.querySelectorAll('#strip .gone').length === 1")
+    page.click("#level label:nth-of-type(2)")  # the curves come anew, and the table is drawn of them
+    page.until(f"location.hash.includes('l=token') || {DONE}")
+    page.until("document.querySelector('.leads td.hits')")
+    assert page.run("document.querySelector('.moved')") is None
+    page.run("release()")
+    page.until("document.querySelector('.moved')")
+    assert "went from" in page.run("document.querySelector('.moved').textContent")
+
+
 def test_a_drag_marks_all_on_its_way_and_keep_only_turns_it_round(page):
     page.click("#strip .unit:nth-of-type(2)", to="#strip .unit:nth-of-type(3)")
     page.until("document.querySelectorAll('#strip .gone').length === 2")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import sys
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -71,6 +75,10 @@ def demo(options: DemoOptions) -> None:
     tell(f"\nAccuracy: {accuracy}")
     print_audit(result.audit)
     typer.echo(f"model  {result.run.folder}")
+    words = ["serve", str(result.run.folder), "--data", str(options.data), "--audit", str(result.audit.folder)]
+    typer.echo(
+        f"\nErase words of its texts and see what each method would have told you:\n{shlex.join([_program(), *words])}"
+    )
 
 
 @takes(DemoOptions)
@@ -113,6 +121,11 @@ def show_all(options: DemoOptions) -> Demo:
         progress=progress,
     )
     return Demo(run, result)
+
+
+def _program() -> str:
+    """What starts this program in this shell: its name, or where it lies if the shell does not find it."""
+    return "veridical" if shutil.which("veridical") else os.path.relpath(sys.argv[0])
 
 
 def _fetch(data: str, model: str) -> None:

@@ -143,7 +143,7 @@ def _audit(house: House) -> records.AuditFacts | None:
     return records.AuditFacts(
         name=summary.title,
         verdict=summary.verdicts[0].sentence if summary.verdicts else "No verdict.",
-        texts=summary.corpora[0].texts,
+        texts=summary.verdicts[0].texts if summary.verdicts else summary.corpora[0].texts,
         model=summary.model.name,
         splits=shown,
         url=f"/watched/{key}/report.html",
@@ -191,7 +191,8 @@ def _explanations(app: FastAPI, house: House) -> None:
         target = explanations.checked_target(model, asked.target)
         job = house.job()
         house.newest(asked.session, model.name, "explain", ["explain", "curves", "agreement"], job)
-        work = explanations.lines(house.explainer, model, asked.text, asked.context, choices, target, job)
+        counted = house.costs[model.name].passes
+        work = explanations.lines(house.explainer, model, asked.text, asked.context, choices, target, job, counted)
         return Lines(house.explain_along(job, work))
 
     @app.post("/api/agreement", responses=STREAM, response_class=Lines)

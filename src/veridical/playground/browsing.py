@@ -10,6 +10,7 @@ import numpy as np
 from veridical.audits.record import ShownText
 from veridical.core.errors import InputError
 from veridical.core.records import Example, Variant
+from veridical.core.wording import option
 from veridical.data.labels import of_kind, relabel
 from veridical.playground.answering import Asking
 from veridical.playground.erasing import decided
@@ -46,7 +47,11 @@ def ordered(rows: Sequence[Row], sort: Sort) -> list[Row]:
 def of_audit(audit: Audited | None, split: str | None, sort: Sort) -> list[Row]:
     """The texts that an audit's page shows; its splits are its corpora."""
     if audit is None:
-        raise ProblemError(409, "no_audit", "There is no audit here; start the server with --audit or --data.")
+        raise ProblemError(
+            409,
+            "no_audit",
+            f"There is no audit here; serve it with {option('audit=DIR')}, or data with {option('data=DATA')}.",
+        )
     corpora = list(dict.fromkeys(text.corpus for text in audit.examples.texts))
     wanted = split if split is not None else corpora[0] if corpora else ""
     _insist(wanted, corpora)
@@ -79,7 +84,11 @@ async def of_data(
     """Examples of a split with the model's predictions, which are worked out once where all of them are needed."""
     data = house.data
     if data is None:
-        raise ProblemError(409, "no_data", "There is no data here; start the server with --data or --audit.")
+        raise ProblemError(
+            409,
+            "no_data",
+            f"There is no data here; serve it with {option('data=DATA')}, or an audit with {option('audit=DIR')}.",
+        )
     if sort == "disagreeing":
         raise ProblemError(
             409, "no_audit", "How far methods disagree is known of an audit's texts alone; take source=audit."

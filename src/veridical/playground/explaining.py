@@ -35,6 +35,13 @@ class Explaining(threading.Thread):
         self._spare: deque[Callable[[], None]] = deque()
         self._wake = threading.Condition()
         self._over = False
+        self._at_work = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether it waits for somebody, and has nothing useful to do meanwhile."""
+        with self._wake:
+            return not (self._at_work or self._tasks or self._spare)
 
     def submit(self, job: Job, steps: Iterator[Any]) -> None:
         """What the iterator yields is told to the job, a step at a time; what it ends with is not."""
@@ -58,7 +65,9 @@ class Explaining(threading.Thread):
     def run(self) -> None:
         while True:
             with self._wake:
+                self._at_work = False
                 self._wake.wait_for(lambda: self._over or self._tasks or self._spare)
+                self._at_work = True
                 if self._over:
                     return
                 task = min(self._tasks, key=lambda task: task.spent, default=None)

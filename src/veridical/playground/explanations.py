@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -84,8 +84,9 @@ def lines(
     choices: Sequence[Choice[Method]],
     target: str,
     job: Job,
+    counted: Mapping[str, float],
 ) -> Iterator[dict[str, Any]]:
-    """A line for every method, or why there is none."""
+    """A line for every method, or why there is none; `counted` are the passes that methods were seen to take."""
     for choice in choices:
         try:
             job.check()
@@ -95,7 +96,7 @@ def lines(
         except Exception as problem:
             yield failed(choice, problem)
             continue
-        line = line_of(explanation, choice.entry, notes)
+        line = line_of(explanation, choice.entry, notes, counted.get(choice.label, 0.0))
         job.passes += line["passes"]
         yield line
 
@@ -104,9 +105,14 @@ def failed(choice: Choice[Method], problem: Exception) -> dict[str, Any]:
     return {"method": choice.label, "error": problem_of(problem).plain()}
 
 
-def line_of(explanation: Explanation, method: Method, notes: Sequence[str]) -> dict[str, Any]:
-    """A row of the exchange schema, and what a page would have to work out."""
+def line_of(explanation: Explanation, method: Method, notes: Sequence[str], counted: float) -> dict[str, Any]:
+    """A row of the exchange schema, and what a page would have to work out.
+
+    A method that looks inside may do the work of many passes in one (decompositions do), so there what was counted
+    holds if it is more; one that asks takes as many passes as this text has questions.
+    """
     cost = explanation.cost
+    passes = cost.forward + BACKWARD * cost.backward
     return {
         **to_row(explanation),
         "signed": explanation.signed,
@@ -115,7 +121,7 @@ def line_of(explanation: Explanation, method: Method, notes: Sequence[str]) -> d
         "words": list(explanation.words),
         "word_scores": [float(score) for score in explanation.word_scores],
         "offsets": [list(span) for span in explanation.encoded.spans],
-        "passes": round(cost.forward + BACKWARD * cost.backward, 2),
+        "passes": round(passes if method.asks else max(passes, counted), 2),
         "notes": list(notes),
     }
 

@@ -84,10 +84,17 @@ class Playground:
 
 @takes(ServeOptions)
 def serve(options: ServeOptions) -> Playground:
-    """Open the playground: a page on this machine on which one pokes at explanations. It runs in the background.
+    """Open the playground: a page on this machine on which you erase words and see what every method says.
 
-    `models` is a classifier, a name or a folder, or two of them. The page is at `.url`; in a notebook what is returned
-    shows itself. What was given is not changed, and its weights are held once.
+    It runs in the background of this process until `.stop()`. Models that are given as objects are not changed, and
+    their weights are held once.
+
+    Returns:
+        A server at work: `.url` is its page. In a notebook it shows itself.
+
+    Example:
+        >>> playground = veridical.serve(clf, audit="audits/movies", port=0)
+        >>> playground.stop()
     """
     given = _checked(options)
     from veridical.playground.house import Audited

@@ -265,6 +265,7 @@ function listenAll() {
       typing();
     });
   }
+  $("context-field").addEventListener("toggle", () => grow($("context")));
   $("model").addEventListener("change", () => {
     state.marked = new Set();
     take({ ...state, model: $("model").value });

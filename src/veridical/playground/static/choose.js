@@ -15,6 +15,7 @@ export async function chooseModel(changed) {
   clearTimeout(recount);
   const model = modelOf(state.model);
   $("context-field").hidden = !model.pairs;
+  if (state.context) $("context-field").open = true;
   const parameters = model.parameters ? `${(model.parameters / 1e6).toFixed(model.parameters < 1e7 ? 1 : 0)} million parameters` : null;
   $("about-model").textContent = [model.family, parameters, `reads ${model.max_tokens} tokens at once`].filter(Boolean).join(", ");
   options($("operator"), model.operators.map((name) => [name, BY[name] ?? name]), state.operator);

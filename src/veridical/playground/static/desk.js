@@ -7,7 +7,7 @@ export const desk = {
 };
 
 export function side(model, key) {
-  return { key, model, reading: null, whole: null, now: null, answers: new Map(), curves: new Map(), random: null, agreement: new Map() };
+  return { key, model, reading: null, whole: null, now: null, of: "", answers: new Map(), curves: new Map(), random: null, agreement: new Map() };
 }
 
 export const first = () => desk.sides[0];

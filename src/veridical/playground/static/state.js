@@ -57,3 +57,6 @@ export function remember() {
     if (error.name !== "SecurityError") throw error; // inside a sandboxed frame the address is not ours to change
   }
 }
+
+// What is marked, and what that means: an answer about other marks says nothing of these.
+export const marksOf = (held) => (held.marked.size ? JSON.stringify([held.mode, held.operator, [...held.marked].sort((a, b) => a - b)]) : "");

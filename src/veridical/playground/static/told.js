@@ -4,7 +4,7 @@ import { topOf } from "./cards.js";
 import { gains } from "./curves.js";
 import { desk, explained, first } from "./desk.js";
 import { change, count, listed, make, probability } from "./dom.js";
-import { state } from "./state.js";
+import { marksOf, state } from "./state.js";
 import { units } from "./text.js";
 
 const NOTHING = 0.01; // a mean lead over random orders that is smaller is no lead
@@ -75,7 +75,7 @@ function moved(one, hits) {
   const label = explained(one, state);
   const find = (said) => said?.probabilities.find((row) => row.label === label)?.probability;
   const [before, now] = [find(one.whole), find(one.now)];
-  if (!hits || before === undefined || now === undefined) return null;
+  if (!hits || one.of !== marksOf(state) || before === undefined || now === undefined) return null;
   const what = `You ${state.mode === "erase" ? "erased" : "kept only"} ${count(hits.yours.length, state.level)}: ${label} went from ${probability(before)} to ${probability(now)}. `;
   const most = Math.max(...[...hits.of.values()].map((text) => parseInt(text, 10)));
   const named = [...hits.of].filter(([, text]) => parseInt(text, 10) === most).map(([method]) => method);

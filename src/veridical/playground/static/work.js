@@ -2,7 +2,7 @@
 
 import { lines, post, session } from "./api.js";
 import { desk, first, question } from "./desk.js";
-import { state } from "./state.js";
+import { marksOf, state } from "./state.js";
 import { carried } from "./text.js";
 
 const KNOWN = 400; // answers about erased texts that are kept, so that a slider drawn back costs nothing
@@ -12,6 +12,7 @@ export async function read(one, signal) {
   const asked = question(one, state);
   [one.reading, one.whole] = await Promise.all([post("api/tokens", asked, signal), post("api/predict", asked, signal)]);
   one.now = one.whole;
+  one.of = "";
 }
 
 // What the model says of what is left.
@@ -19,8 +20,10 @@ export async function predict(one, signal) {
   if (!one.whole || !first().reading || !one.reading) return;
   if (!state.marked.size) {
     one.now = one.whole;
+    one.of = "";
     return;
   }
+  const marks = marksOf(state); // before the answer is waited for: more may be marked meanwhile
   const places = carried(state.marked, first().reading, one.reading);
   const asked = { ...question(one, state), [state.mode === "erase" ? "erased" : "kept"]: places, operator: state.operator };
   const key = JSON.stringify(asked);
@@ -29,6 +32,7 @@ export async function predict(one, signal) {
     if (known.size > KNOWN) known.delete(known.keys().next().value);
   }
   one.now = known.get(key);
+  one.of = marks;
 }
 
 export async function explain(one, signal, arrived) {
