@@ -29,6 +29,8 @@ from transformers import (
     RobertaConfig,
 )
 
+from tiny_families import DECODERS, ENCODERS, config_of
+
 TRANSFORMERS: tuple[str, ...] = (
     "bert",
     "roberta",
@@ -40,6 +42,7 @@ TRANSFORMERS: tuple[str, ...] = (
     "big_bird",
 )
 FAMILIES: tuple[str, ...] = (*TRANSFORMERS, "bilstm")
+FURTHER: tuple[str, ...] = (*DECODERS, *ENCODERS)
 
 TEXTS: tuple[str, ...] = (
     "Good",
@@ -84,8 +87,8 @@ def tiny(
     gives bert the special ids 102 for [CLS] and 103 for [SEP], with [UNK] at 101. Further names go to the
     configuration.
     """
-    if family not in FAMILIES:
-        raise ValueError(f"no tiny model of family {family!r}; there are {', '.join(FAMILIES)}")
+    if family not in (*FAMILIES, *FURTHER):
+        raise ValueError(f"no tiny model of family {family!r}; there are {', '.join((*FAMILIES, *FURTHER))}")
     settings = {"num_labels": num_labels, "problem_type": problem_type, **config}
     model, tokenizer = _make(family, seed, pair, layout, tuple(settings.items()))
     return copy.deepcopy(model), tokenizer
@@ -124,6 +127,8 @@ def _config(family: str, tokenizer: PreTrainedTokenizerFast, pair: bool, setting
         "max_position_embeddings": LENGTH,
         "pad_token_id": tokenizer.pad_token_id,
     }
+    if family in FURTHER:
+        return config_of(family, tokenizer, small, settings)
     relative = {
         "relative_attention": True,
         "pos_att_type": ["p2c", "c2p"],
@@ -157,15 +162,17 @@ def _config(family: str, tokenizer: PreTrainedTokenizerFast, pair: bool, setting
 @functools.cache
 def tiny_tokenizer(family: str, layout: str = "usual") -> PreTrainedTokenizerFast:
     """The tokenizer of one family: algorithm, special tokens, templates and offsets as in the real one."""
-    if family in ("bert", "electra", "distilbert"):
+    if family in ("bert", "electra", "distilbert", "ernie", "nomic_bert"):
         return _wordpiece(layout, types=family != "distilbert")
-    if family == "roberta":
+    if family in DECODERS:
+        return _decoder(layout)
+    if family in ("roberta", "mpnet"):
         return _roberta()
     if family == "deberta":
         return _byte_level(["[PAD]", "[CLS]", "[SEP]", "[UNK]"], ["[MASK]"], types=True)
-    if family == "modernbert":  # special tokens stand at the end of the vocabulary
+    if family in ("modernbert", "eurobert"):  # special tokens stand at the end of the vocabulary
         return _byte_level([], ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"], types=False)
-    if family == "deberta_v2":
+    if family in ("deberta_v2", "albert"):
         spaces = normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " ")
         return _sentencepiece(
             ["[PAD]", "[CLS]", "[SEP]", "[UNK]"],
@@ -265,6 +272,18 @@ def _roberta() -> PreTrainedTokenizerFast:
     core.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), True, False)
     names = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>"}
     names |= {"unk_token": "<unk>", "pad_token": "<pad>", "mask_token": "<mask>"}
+    return _wrap(core, names, types=False)
+
+
+def _decoder(layout: str) -> PreTrainedTokenizerFast:
+    """<s> and the text, no end and no mask token, as Llama's; layout "bare" adds nothing, as GPT-2's and SmolLM2's."""
+    core = _byte_pairs(["<pad>", "<s>", "</s>", "<unk>"], [], "<unk>")
+    if layout != "bare":
+        begin = ("<s>", core.token_to_id("<s>"))
+        core.post_processor = processors.TemplateProcessing(
+            single="<s>:0 $A:0", pair="<s>:0 $A:0 <s>:1 $B:1", special_tokens=[begin]
+        )
+    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>"}
     return _wrap(core, names, types=False)
 
 

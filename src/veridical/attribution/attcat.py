@@ -26,6 +26,6 @@ def attcat(clf: Classifier, batch: Batch, target: Target, *, queries: Literal["a
     scores = torch.zeros_like(paying[..., 0])
     for weights, hidden, gradient in zip(out.attentions, inputs, gradients, strict=True):
         mean = weights.mean(1)  # [B, T, T]
-        paid = read_row(clf, mean, batch.mask) if queries == "read" else (mean * paying).sum(1) / paying.sum(1)
+        paid = read_row(clf, mean, batch) if queries == "read" else (mean * paying).sum(1) / paying.sum(1)
         scores = scores + paid * (hidden * gradient).sum(-1)
     return scores

@@ -17,4 +17,4 @@ def attention(clf: Classifier, batch: Batch, target: Target) -> torch.Tensor:
     """
     out = clf.forward(batch, attentions=True)
     target(out.logits)
-    return read_row(clf, out.attentions[-1].mean(1), batch.mask)  # [B, H, T, T] -> [B, T]
+    return read_row(clf, out.attentions[-1].mean(1), batch)  # [B, H, T, T] -> [B, T]

@@ -21,4 +21,4 @@ def attention_x_value(clf: Classifier, batch: Batch, target: Target) -> torch.Te
     target(seen.logits)
     last = seen.layers[-1]
     lengths = values(last).norm(dim=-1)  # [B, H, T]
-    return read_row(clf, (last.attention * lengths[:, :, None]).sum(1), batch.mask)
+    return read_row(clf, (last.attention * lengths[:, :, None]).sum(1), batch)

@@ -22,4 +22,4 @@ def gradient_rollout(clf: Classifier, batch: Batch, target: Target) -> torch.Ten
     relevance = torch.eye(tokens, dtype=out.logits.dtype, device=out.logits.device).expand(len(batch.ids), -1, -1)
     for weights, gradient in zip(out.attentions, gradients, strict=True):  # from the first layer up, [B, H, T, T] each
         relevance = relevance + (weights * gradient).clamp_min(0).mean(1) @ relevance
-    return read_row(clf, relevance, batch.mask) * batch.mask
+    return read_row(clf, relevance, batch) * batch.mask

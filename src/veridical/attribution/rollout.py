@@ -18,7 +18,7 @@ def rollout(clf: Classifier, batch: Batch, target: Target) -> torch.Tensor:
     """
     out = clf.forward(batch, attentions=True)
     target(out.logits)
-    return read_row(clf, roll([layer.mean(1) for layer in out.attentions]), batch.mask)
+    return read_row(clf, roll([layer.mean(1) for layer in out.attentions]), batch)
 
 
 def roll(layers: Sequence[torch.Tensor]) -> torch.Tensor:

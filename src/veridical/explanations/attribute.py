@@ -18,6 +18,7 @@ from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.memory import run_all
+from veridical.model.padding import insist_on_right_padding
 from veridical.model.sound import attending_fully, in_float32, insist_on_answers
 from veridical.model.target import SECOND, Wanted
 
@@ -121,6 +122,7 @@ def _batch(
         raise InputError("attention_mask leaves a row without any token to read; leave that row out.")
     ids = ids.long().to(clf.device)
     attended = torch.ones_like(ids, dtype=torch.bool) if mask is None else mask.to(clf.device).bool()
+    insist_on_right_padding(clf.model.config, ids, attended)
     free = attended if special is None else attended & ~special.to(clf.device).bool()
     types = torch.zeros_like(ids) if types is None else types.long().to(clf.device)
     return Batch(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 import torch
@@ -49,6 +49,7 @@ class BiLSTMConfig(PretrainedConfig):
     hidden_size: int = WIDTH  # per direction
     attention_size: int = WIDTH
     pair: bool = False
+    type_vocab_size: ClassVar[int] = 2  # text and context: it reads `token_type_ids`, and has no table of them
     # From attended text and context to logits. "released", as in the released code:
     # linear(tanh(linear(text) + linear(context))). "paper": linear(text), the "dense layer" of C.1.2.
     pair_decoder: Literal["released", "paper"] = "released"

@@ -58,6 +58,8 @@ class Classifier:
             0  # tokens of the questions asked: erased texts are shorter, so that sequences do not tell their cost
         )
         self._accepts = frozenset(inspect.signature(model.forward).parameters)
+        if not getattr(model.config, "type_vocab_size", None):
+            self._accepts -= {"token_type_ids"}  # GPT-2 takes segments and would add the word vectors of ids 0 and 1
 
     def __repr__(self) -> str:
         return f"Classifier({self.name!r}, {self.kind}, labels={list(self.labels)}, limit={self.limit})"

@@ -20,6 +20,7 @@ from veridical.core.values import read
 from veridical.model.classifier import Classifier
 from veridical.model.memory import move
 from veridical.model.names import ENCODERS, insist_on_model
+from veridical.model.padding import with_pad_token
 from veridical.model.pretrained import read_config, read_model, refusing
 from veridical.model.sound import (
     attending_fully,
@@ -71,6 +72,7 @@ def load(
         if tokenizer is None:
             raise InputError("A model given as an object needs its tokenizer too: load(model, tokenizer).")
         clf = Classifier(attending_fully(in_float32(source)), tokenizer)
+        with_pad_token(clf.model, tokenizer)
         insist_on_finite(clf.model, clf.name)
         insist_on_vocabulary(clf.model, tokenizer, clf.name)
     elif isinstance(source, (str, Path)):
@@ -153,6 +155,7 @@ def _from_files(
         model, tokenizer, info = read_model(where, config, seed)
     insist_on_fit(model, info, spec, new_head=labels is not None, shortened="layers" in given)
     insist_on_vocabulary(model, tokenizer, repr(spec))
+    with_pad_token(model, tokenizer)
     insist_on_finite(model, repr(spec))
     untrained = bool(info["missing_keys"]) or bool(info.get("mismatched_keys"))
     if untrained and labels is None:

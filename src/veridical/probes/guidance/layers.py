@@ -44,7 +44,7 @@ def layer_rows(clf: Classifier, batch: Batch, techniques: Collection[str]) -> Ro
     else:
         attentions = [layer.mean(1) for layer in clf.forward(batch, attentions=True).attentions]  # L x [B, T, T]
     eye = torch.eye(batch.ids.shape[1], dtype=attentions[0].dtype, device=clf.device)
-    read = read_row(clf, eye.expand_as(attentions[0]), batch.mask)  # [B, T], what the head reads
+    read = read_row(clf, eye.expand_as(attentions[0]), batch)  # [B, T], what the head reads
     rows = {"attention": roll(read, reversed(attentions))[0]}
     if "rollout" in needed:
         rows["rollout"] = roll(read, (normalised(layer + eye) for layer in reversed(attentions)))[1]

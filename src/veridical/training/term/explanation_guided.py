@@ -121,7 +121,7 @@ def gold_classes(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 def _attention(clf: Classifier, batch: Batch, output: Output) -> torch.Tensor:
     """Last layer, the row the head reads, mean over heads, as shares of the free tokens. [B, T]"""
-    row = read_row(clf, output.attentions[-1].mean(1), batch.mask) * batch.free
+    row = read_row(clf, output.attentions[-1].mean(1), batch) * batch.free
     return row / row.sum(-1, keepdim=True).clamp_min(FLOOR)
 
 

@@ -62,7 +62,7 @@ def saloss(
     over all tokens, of the prior too, and the sum over the batch squared, `textrank` by its own preset; it overrides
     the other two.
     """
-    attention = read_row(clf, output.attentions[-1].mean(1), batch.mask)  # [B, H, T, T] -> [B, T]
+    attention = read_row(clf, output.attentions[-1].mean(1), batch)  # [B, H, T, T] -> [B, T]
     salience = prepared.of_batch(batch)  # [B, T]
     if preset == "released":
         # Their loss is of a batch, ours of examples: the loop divides by their number what is multiplied by it here.
