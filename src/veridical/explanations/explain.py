@@ -140,9 +140,7 @@ def explain_iter(
         ...     print(found)
     """
     with computing(device, budget):
-        asked = _asked(
-            clf, texts, [method], options, target=target, contrast=contrast, context=context, overlap=overlap
-        )
+        asked = _asked(clf, texts, [method], options, about=(target, contrast), context=context, overlap=overlap)
     return _one_by_one(asked, budget, device, progress)
 
 

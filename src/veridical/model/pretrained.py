@@ -46,6 +46,16 @@ def read_model(where: str, config: Any, seed: int) -> tuple[Any, Any, dict[str, 
     return model, AutoTokenizer.from_pretrained(where, trust_remote_code=False), info
 
 
+def read_language_model(where: str, config: Any) -> Any:
+    """The causal language model of the same files, which has a head for every token."""
+    from transformers import AutoModelForCausalLM
+
+    with _quietly():
+        return AutoModelForCausalLM.from_pretrained(
+            where, config=config, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+
+
 @contextmanager
 def refusing(spec: str) -> Iterator[None]:
     """One sentence for whatever transformers raises on files that it cannot read: it may be an error of any type."""
