@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from veridical.core.assets import fetch
 from veridical.core.device import device_of, said_device
 from veridical.core.errors import Caution, InputError
 from veridical.core.readable import insist_on_characters, shown
@@ -19,6 +18,7 @@ from veridical.core.registry import resolve
 from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
+from veridical.model.embedded import folder_of
 from veridical.model.memory import move
 from veridical.model.names import ENCODERS, insist_on_model
 from veridical.model.padding import with_pad_token
@@ -50,9 +50,9 @@ def load(
     """Load a classifier, with its tokenizer. Weights are read from safetensors files only, and no remote code is run.
 
     Args:
-        source: A model's folder, a run's folder, a hub id, `minilm` (the embedded encoder), a transformers model, or a
-            `pipeline("text-classification")`. Behind a name `:layers=3` keeps the first three layers, and `:head=tanh`
-            gives BigBird the head of explanation regularisation.
+        source: A model's folder, a run's folder, a hub id, an embedded model (`minilm`, `mpnet`, `smollm2`), a
+            transformers model, or a `pipeline("text-classification")`. Behind a name `:layers=3` keeps the first three
+            layers, and `:head=tanh` gives BigBird the head of explanation regularisation.
         tokenizer: The tokenizer of a model that is given as an object; a fast one.
         labels: Names of classes, for which the model gets a new head that is not trained. Of a folder or hub id only.
             With a prompt: the word that stands for each class, as it follows the prompt, space included.
@@ -185,7 +185,7 @@ def _from_files(
     given = read_place(spec).options
     where = insist_on_model(spec)
     if where in ENCODERS:
-        where = str(fetch(ENCODERS[where]))
+        where = str(folder_of(where))
     with refusing(spec):
         config = _configured(read_config(where, spec), spec, labels, multilabel, dropout)
         if not hasattr(config, "quantization_config"):

@@ -14,7 +14,7 @@ from veridical.core.spec import Spec, read_place
 from veridical.core.values import read
 
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
+ENCODERS = {"minilm": "minilm", "mpnet": "mpnet", "smollm2": "smollm2"}  # names of embedded models -> their asset
 OPTIONS = ("layers", "head")  # of every model but the BiLSTM
 PATIENCE = 5.0  # seconds in which the hub has to answer whether it has a model
 WIDTH = 128  # of the BiLSTM and of its attention: Recursive ROAR's, for everything but bAbI
