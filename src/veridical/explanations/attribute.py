@@ -17,6 +17,7 @@ from veridical.explanations.explain import explained
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
+from veridical.model.lora import with_folded_adapters
 from veridical.model.memory import run_all
 from veridical.model.padding import insist_on_right_padding
 from veridical.model.sound import attending_fully, in_float32, insist_on_answers
@@ -62,7 +63,9 @@ def attribute(
     with computing(device):
         _insist_on_tensors(input_ids, attention_mask, token_type_ids, special_tokens_mask)
         choice = methods.choose(method, **options)
-        clf = classifier_of(model if isinstance(model, Classifier) else Classifier(attending_fully(in_float32(model))))
+        if not isinstance(model, Classifier):
+            model = Classifier(attending_fully(in_float32(with_folded_adapters(model))))
+        clf = classifier_of(model)
     batch = _batch(clf, input_ids, attention_mask, token_type_ids, special_tokens_mask)
     classes = _classes("target", target, len(batch.ids), len(clf.labels))
     second = isinstance(contrast, str) and contrast == SECOND

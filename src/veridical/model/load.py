@@ -19,6 +19,7 @@ from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
 from veridical.model.embedded import folder_of
+from veridical.model.lora import with_folded_adapters
 from veridical.model.memory import move
 from veridical.model.names import ENCODERS, insist_on_model
 from veridical.model.padding import with_pad_token
@@ -83,7 +84,7 @@ def load(
     if isinstance(source, torch.nn.Module):
         if tokenizer is None:
             raise InputError("A model given as an object needs its tokenizer too: load(model, tokenizer).")
-        clf = Classifier(attending_fully(in_float32(source)), tokenizer)
+        clf = Classifier(attending_fully(in_float32(with_folded_adapters(source))), tokenizer)
         with_pad_token(clf.model, tokenizer)
         insist_on_finite(clf.model, clf.name)
         insist_on_vocabulary(clf.model, tokenizer, clf.name)

@@ -105,6 +105,11 @@ def _folder(source: str) -> str:
     if os.path.exists(path / "model" / "config.json"):  # a run folder
         return str(path / "model")
     if os.path.isdir(path):
+        if not os.path.exists(path / "config.json") and os.path.exists(path / "adapter_config.json"):
+            raise InputError(
+                f"The folder {source!r} holds an adapter, not a model; fold it into its model with peft "
+                "(model.merge_and_unload().save_pretrained(...)) and name that folder."
+            )
         if not os.path.exists(path / "config.json"):
             raise InputError(
                 f"The folder {source!r} holds no model (no config.json, nor model/config.json as in a finished run); "
