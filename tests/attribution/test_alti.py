@@ -14,6 +14,7 @@ from transformers import AutoModelForSequenceClassification
 
 import veridical
 from tiny import TEXTS, TRANSFORMERS, tiny
+from tiny_families import DECODERS
 from veridical.attribution import methods
 from veridical.attribution.alti import alti_layers, alti_matrix, sizes_and_distances
 from veridical.core.errors import Caution, InputError
@@ -30,6 +31,9 @@ GOLDEN = Path(__file__).parent.parent / "golden/decompx_alti"
 MODELS = [pytest.param(family, {}, id=family) for family in TRANSFORMERS]
 MODELS.append(pytest.param("bert", {"layer_norm_eps": 0.1}, id="bert-eps"))  # large enough to be missed
 MODELS.append(pytest.param("modernbert", {"classifier_pooling": "mean"}, id="modernbert-mean"))
+# A norm of what attention gives; parallel parts; grouped heads; a bias in post-normed attention; logits averaged.
+MODELS += [pytest.param(family, {}, id=family) for family in ("qwen3", "phi", "gpt2", "olmo2", "eurobert", "albert")]
+MODELS.append(pytest.param("gemma2", {"attention_bias": True}, id="gemma2"))
 RELATIVES = ["alti", "attention_norm", "globenc"]
 
 
@@ -139,8 +143,8 @@ def test_the_methods_give_the_figures_through_the_public_door():
 # -- the definition, written out ----------------------------------------------------------------------------------
 
 
-# DeBERTa's LayerNorm and ModernBERT's softmax go through float32 whatever the weights are.
-SINGLE = ("deberta", "modernbert")
+# DeBERTa's LayerNorm, RMS norms and the softmax of later families go through float32 whatever the weights are.
+SINGLE = ("deberta", "modernbert", "qwen3", "phi", "olmo2", "eurobert", "gemma2")
 
 
 def made(family: str, config: dict, *, double: bool = True) -> tuple[Classifier, Batch]:
@@ -171,6 +175,8 @@ def explicit(clf: Classifier, batch: Batch, scope: str) -> list[tuple[torch.Tens
         steps = layer_steps(layer, x, attention)
         weight = layer.out.weight.unflatten(1, (layer.heads, -1))  # [D, H, d]
         part = torch.einsum("hij,hjv,dhv->ijd", attention[0], steps.values[0], weight)
+        if layer.post1 is not None:
+            part = layer.post1.weight * part / layer.post1.deviation(steps.brought[0])[:, None]
         whole = steps.pre1[0] - x[0]
         if scope != "attention":
             part = part + torch.einsum("ij,id->ijd", torch.eye(len(x[0]), dtype=x.dtype), x[0])
@@ -192,7 +198,8 @@ def explicit(clf: Classifier, batch: Batch, scope: str) -> list[tuple[torch.Tens
 
 def shares(part: torch.Tensor, whole: torch.Tensor, p: int) -> torch.Tensor:
     near = (whole.norm(p, -1)[:, None] - (part - whole[:, None]).norm(p, -1)).clamp(min=0)
-    return near / near.sum(-1, keepdim=True)
+    near = torch.where(part.abs().sum(-1) > 0, near, 0.0)  # what is not seen is as far as 0 is, to the last digit
+    return near / near.sum(-1, keepdim=True).clamp(min=1e-30)
 
 
 def by_length(part: torch.Tensor, whole: torch.Tensor) -> torch.Tensor:
@@ -205,7 +212,9 @@ def product(matrices: list[torch.Tensor]) -> torch.Tensor:
 
 
 def head_reads(clf: Classifier, matrix: torch.Tensor) -> torch.Tensor:
-    return matrix.mean(0) if getattr(clf.model.config, "classifier_pooling", "cls") == "mean" else matrix[0]
+    if clf.family in DECODERS:
+        return matrix[-1]
+    return matrix.mean(0) if getattr(clf.model.config, "classifier_pooling", "cls") in ("mean", "late") else matrix[0]
 
 
 DEFINITIONS = {
@@ -279,7 +288,11 @@ def test_parts_and_biases_make_up_the_whole(family, config, scope):
         rest = (whole - part.sum(1)).detach()
         if scope != "norm" or layer.pre_norm:
             bias = torch.zeros_like(rest[0]) if layer.out.bias is None else layer.out.bias
-            torch.testing.assert_close(rest, bias.detach().expand_as(rest), **close)
+            bias = bias.detach().expand_as(rest)
+            if layer.post1 is not None:  # scaled with what attention brings, at every position by itself
+                size = rest.norm(dim=-1, keepdim=True) / (layer.post1.weight * bias).norm(dim=-1, keepdim=True)
+                bias = layer.post1.weight.detach() * bias * (0 if layer.out.bias is None else size.detach())
+            torch.testing.assert_close(rest, bias, **close)
             continue
         assert layer.norm1 is not None
         bias = layer.norm1.weight * (layer.out.bias - layer.out.bias.mean())

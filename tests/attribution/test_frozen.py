@@ -13,7 +13,8 @@ import torch
 from transformers import AutoModelForSequenceClassification
 
 import veridical
-from tiny import FAMILIES, TEXTS, TRANSFORMERS, Double, tiny
+from tiny import FAMILIES, FURTHER, TEXTS, TRANSFORMERS, Double, tiny
+from tiny_families import WITHOUT_BIASES
 from veridical.attribution import methods
 from veridical.attribution.frozen_gradient import frozen_gradient
 from veridical.core.errors import InputError
@@ -22,7 +23,9 @@ from veridical.explanations.explain import attributions
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.decompose.adjoint import adjoint, one_hot
 from veridical.model.decompose.trace import trace
+from veridical.model.rules import opaque
 from veridical.model.rules.lrp import ATTNLRP, CONSERVATIVE, Relevance
+from veridical.model.rules.opaque import openly
 from veridical.model.rules.rules import Rules
 from veridical.model.target import Target
 
@@ -44,6 +47,7 @@ def explained(logits: torch.Tensor) -> torch.Tensor:
 
 VARIANTS = [*((family, {}) for family in TRANSFORMERS), ("modernbert", {"classifier_pooling": "mean"})]
 # Activations that are no operation of their own, or not monotone, or with a gate of their own.
+VARIANTS += [(family, {}) for family in FURTHER]
 VARIANTS += [("bert", {"hidden_act": act}) for act in ("gelu_new", "gelu_python", "relu", "relu2", "quick_gelu")]
 
 
@@ -55,7 +59,7 @@ def test_by_hand_and_by_autograd_are_the_same(family, config):
         with torch.no_grad():
             ours = frozen_gradient(clf, batch, Target(CLASSES))
             plain = clf.forward(batch).logits
-        with Relevance(CONSERVATIVE, "a test"):
+        with openly(clf.model), Relevance(CONSERVATIVE, "a test"):
             out = clf.forward(batch, edit=leaf, hidden=True)
         torch.testing.assert_close(out.logits.detach(), plain, atol=1e-5, rtol=1e-5)
         (gradient,) = torch.autograd.grad(explained(out.logits).sum(), [out.hidden[0]])
@@ -282,6 +286,20 @@ def test_attention_held_is_the_frozen_gradient_one_step_earlier():
         np.testing.assert_allclose(a.scores, b.scores, atol=2e-5)
 
 
+@pytest.mark.parametrize("family", WITHOUT_BIASES)
+def test_where_nothing_is_added_words_speak_for_the_whole_logit(family):
+    """No biases, no position vectors: the frozen network's scores at word vectors are those at the embedding block, sum
+    to the logit, and are DecompX by every rule for biases."""
+    clf, batch = classifier(family)
+    specs = ["attnlrp:attention=held", *(f"decompx_classifier:bias={bias}" for bias in ("absdot", "norm", "equal"))]
+    logits = explained(clf.forward(batch).logits.detach())
+    frozen = veridical.attribute(clf.model, batch.ids, batch.mask, "frozen_gradient", CLASSES)
+    torch.testing.assert_close(frozen.sum(-1), logits, atol=2e-5, rtol=0)
+    for spec in specs:
+        scores = veridical.attribute(clf.model, batch.ids, batch.mask, spec, CLASSES)
+        torch.testing.assert_close(scores, frozen, atol=2e-5, rtol=0)
+
+
 def test_the_rules_one_by_one():
     """Against quotients worked out by hand."""
     torch.manual_seed(0)
@@ -345,6 +363,16 @@ def test_what_has_no_rule_is_refused():
     for function in (torch.exp, torch.nn.functional.softplus):
         with pytest.raises(InputError, match="attnlrp has no rule"), Rules(ATTNLRP, "attnlrp"):
             function(x)
+
+
+def test_what_hides_from_the_rules_is_computed_openly_or_refused(monkeypatch):
+    clf, batch = classifier("bloom")  # its GELU is an autograd function of its own
+    for name in ("attnlrp", "deeplift"):
+        assert attributions(clf, batch.encoded[:1], methods.choose(name))
+    monkeypatch.setattr(opaque, "OPENLY", {})
+    for name in ("attnlrp", "deeplift"):
+        with pytest.raises(InputError, match=rf"{name} has no rule for the operation 'GeLUFunction'.*integrated"):
+            attributions(clf, batch.encoded[:1], methods.choose(name))
 
 
 def test_the_tensor_level_seam():

@@ -20,8 +20,9 @@ from veridical.explanations.explain import explained
 from veridical.metric.soft_faithfulness import scaled, soft_comprehensiveness, soft_sufficiency
 from veridical.model.ask import answer, ask, predict
 from veridical.model.classifier import Classifier
+from veridical.model.decompose.rebuild import entering
 from veridical.model.erase import erase, erase_all, intact, soften
-from veridical.model.soft import _Keys, embedding_block, perturb
+from veridical.model.soft import _Keys, first_layer, perturb
 
 BOTH = [("sufficiency", soft_sufficiency), ("comprehensiveness", soft_comprehensiveness)]
 MODES = ("bernoulli", "gaussian", "gaussian_sd", "attention")
@@ -389,22 +390,18 @@ def test_attention_weights_are_scaled_and_normalised_again(family):
     torch.testing.assert_close(after, expected / expected.sum(-1, keepdim=True), atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("family", TRANSFORMERS)
+@pytest.mark.parametrize("family", [*TRANSFORMERS, "gpt2", "opt", "albert"])
 def test_the_block_is_where_the_first_layer_reads(family):
     clf, several = texts(family)
     ex = several[2]
     block: list[torch.Tensor] = []
-    handle = embedding_block(clf).register_forward_hook(lambda module, args, output: block.append(output))
-    with torch.no_grad():
+    with torch.no_grad(), entering(first_layer(clf), block.append):
         first = clf.forward(clf.collate_variants([intact(ex)]), hidden=True).hidden[0]
-    handle.remove()
     assert torch.equal(block[0], first)
     variant = soften(ex, some(ex, low=0.2, high=0.8), seed=5, where="block")
     found = answer(clf, [variant]).logits
-    handle = embedding_block(clf).register_forward_hook(lambda module, args, output: perturb(output, [variant.soft]))
-    with torch.no_grad():
+    with torch.no_grad(), entering(first_layer(clf), lambda x: perturb(x, [variant.soft])):
         expected = clf.forward(clf.collate_variants([intact(ex)])).logits
-    handle.remove()
     np.testing.assert_allclose(found, expected, atol=1e-5)
     at_word = answer(clf, [soften(ex, np.array(variant.soft.keep), seed=5)]).logits
     assert np.abs(found - at_word).max() > 1e-4

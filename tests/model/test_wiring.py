@@ -8,11 +8,11 @@ import torch
 from transformers import (
     AutoModelForSequenceClassification,
     CamembertConfig,
-    GPT2Config,
+    GPTNeoConfig,
     XLMRobertaConfig,
 )
 
-from tiny import LENGTH, PAIRS, TEXTS, TRANSFORMERS, tiny
+from tiny import FURTHER, LENGTH, PAIRS, TEXTS, TRANSFORMERS, tiny
 from veridical.core.errors import InputError
 from veridical.model.decompose import rebuild
 from veridical.model.decompose.rebuild import check, compare, head_steps, layer_steps
@@ -42,14 +42,14 @@ def traces(model, inputs):
     return seen, out
 
 
-@pytest.mark.parametrize("family", TRANSFORMERS)
+@pytest.mark.parametrize("family", [*TRANSFORMERS, *FURTHER])
 def test_every_family_is_rebuilt_from_its_parts(family):
     model, tokenizer = tiny(family)
     for inputs in batches(tokenizer):
         assert compare(model, wire(model), inputs) < 1e-5
 
 
-@pytest.mark.parametrize("family", TRANSFORMERS)
+@pytest.mark.parametrize("family", [*TRANSFORMERS, *FURTHER])
 def test_the_steps_are_what_the_layers_themselves_take_in_and_give_out(family):
     """Independent of what transformers calls a hidden state: hooks on the layer modules."""
     model, tokenizer = tiny(family)
@@ -62,7 +62,7 @@ def test_the_steps_are_what_the_layers_themselves_take_in_and_give_out(family):
         for layer, (x, output), attention in zip(wired.layers, seen, out.attentions, strict=True):
             torch.testing.assert_close(layer_steps(layer, x, attention).output, output, atol=2e-5, rtol=1e-5)
         last = seen[-1][1] if wired.final_norm is None else wired.final_norm(seen[-1][1])
-        steps = head_steps(wired.head, last, inputs["attention_mask"])
+        steps = head_steps(wired.head, last, inputs["attention_mask"], inputs["input_ids"])
     torch.testing.assert_close(steps.logits, out.logits, atol=2e-5, rtol=1e-5)
 
 
@@ -80,6 +80,14 @@ def test_the_steps_are_what_the_layers_themselves_take_in_and_give_out(family):
         ("big_bird", {"hidden_act": "relu"}),
         ("bert", {"hidden_act": "relu"}),
         ("distilbert", {"activation": "relu"}),
+        ("llama", {"attention_bias": True, "mlp_bias": True, "num_key_value_heads": 1}),
+        ("gemma2", {"attention_bias": True}),
+        ("gpt_neox", {"use_parallel_residual": False, "attention_bias": False}),
+        ("opt", {"do_layer_norm_before": False, "word_embed_proj_dim": 16}),
+        ("opt", {"layer_norm_elementwise_affine": False, "enable_bias": False}),
+        ("albert", {"num_hidden_groups": 1, "num_hidden_layers": 3}),
+        ("eurobert", {"classifier_pooling": "bos"}),
+        ("eurobert", {"classifier_pooling": "mean"}),
     ],
 )
 def test_options_of_the_families_are_followed(family, options):
@@ -116,7 +124,13 @@ def changed(model, **names):
         ("bert", {"norm1": "output.LayerNorm"}, "layer 0"),
         ("roberta", {"pre_norm": True}, "layer 0"),
         ("distilbert", {"value": "attention.q_lin"}, "layer 0"),
-        ("electra", {"embeddings": ("embeddings",)}, "the embedding block"),
+        ("llama", {"norm": "layer"}, "layer 0"),
+        ("llama", {"inner": ("mlp.up_proj", "mlp.gate_proj")}, "layer 0"),
+        ("gemma", {"norm": "rms"}, "layer 0"),
+        ("gemma2", {"post1": None}, "layer 0"),
+        ("phi", {"parallel": False}, "layer 0"),
+        ("gpt_neox", {"fused": "qkv"}, "layer 0"),
+        ("gpt2", {"final_norm": None}, "layer 1"),
         ("electra", {"head_activation": "tanh"}, "the head"),
         ("deberta", {"fused": "qkv"}, "layer 0"),
         ("deberta", {"value_bias": "attention.self.q_bias"}, "layer 0"),
@@ -154,17 +168,20 @@ def test_every_name_in_the_table_matters():
     """A row is not padded with names nobody reads: renaming any of them is noticed."""
     model, _ = tiny("modernbert")
     row = ROWS["modernbert"]
-    names = [f.name for f in fields(row) if isinstance(getattr(row, f.name), str) and f.name != "fused"]
+    others = ("fused", "norm")  # choices, not names
+    names = [f.name for f in fields(row) if isinstance(getattr(row, f.name), (str, tuple)) and f.name not in others]
     assert len(names) == 13
     for name in names:
+        nowhere = ("nowhere",) if name == "inner" else "nowhere"
         with pytest.raises(InputError, match="has no"):
-            changed(model, **{name: "nowhere"})
+            changed(model, **{name: nowhere})
 
 
 def test_unknown_families_are_told_what_still_works():
-    config = GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=16, pad_token_id=0)
+    sizes = {"hidden_size": 8, "num_layers": 1, "attention_types": [[["global"], 1]], "num_heads": 2}
+    config = GPTNeoConfig(vocab_size=20, pad_token_id=0, bos_token_id=1, eos_token_id=2, **sizes)
     model = AutoModelForSequenceClassification.from_config(config)
-    with pytest.raises(InputError, match=r"'gpt2'.*the others can.*modernbert"):
+    with pytest.raises(InputError, match=r"'gpt_neo'.*the others can.*modernbert"):
         check(model)
     bilstm, _ = tiny("bilstm")
     with pytest.raises(InputError, match="'bilstm-attention'"):
@@ -178,6 +195,9 @@ def test_block_sparse_attention_and_convolutions_are_refused():
     convolved, _ = tiny("deberta_v2", conv_kernel_size=3)
     with pytest.raises(InputError, match=r"convolution.*conv_kernel_size=3"):
         check(convolved)
+    grouped, _ = tiny("albert", inner_group_num=2)
+    with pytest.raises(InputError, match="ALBERT has 2 layers in a group"):
+        check(grouped)
 
 
 def test_half_precision_is_refused():
@@ -250,6 +270,9 @@ def test_norm_and_affine_are_the_modules():
     torch.nn.init.normal_(norm.bias)
     torch.testing.assert_close(Norm(norm.weight, norm.bias, 0.1, norm)(x), norm(x))
     torch.testing.assert_close(Norm(norm.weight, None, 0.1, norm)(x), norm(x) - norm.bias)
+    rms = torch.nn.RMSNorm(8, eps=0.1)
+    torch.nn.init.normal_(rms.weight)
+    torch.testing.assert_close(Norm(rms.weight, None, 0.1, rms, "rms")(x), rms(x))
     torch.testing.assert_close(Affine(linear.weight, None, linear)(x), linear(x))
 
 

@@ -12,13 +12,13 @@ from veridical.core.errors import Caution
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.decompose.contributions import (
+    at,
     attended,
     layer_index,
     lengths,
     normalised,
     parts,
     roll,
-    targets_read,
 )
 from veridical.model.decompose.trace import Gigabytes, LayerNumber, Trace, trace
 from veridical.model.target import Target
@@ -58,7 +58,7 @@ def alti(
     less than 1 by that much; a warning counts the texts it befell.
 
     `layer` counts from 1: the rollout ends there, or with `rollout=false` that layer speaks alone. `after=layer` takes
-    parts and whole after the second LayerNorm. Where layers normalise first (ModernBERT) no LayerNorm follows
+    parts and whole after the second LayerNorm. Where layers normalise first (ModernBERT, decoders) no norm follows
     attention: parts and whole are then those of the residual stream. `released` copies two numerical quirks of the
     authors' code: 1e-6 added to each component of T_ij - y_i, and LayerNorm without its eps. `memory` bounds the
     working chunk, in GB; it does not change the scores.
@@ -68,7 +68,7 @@ def alti(
     top = layer_index(seen, layer)
     options = {"norm": norm, "after": after, "released": released, "memory": memory}
     if not rollout:
-        scores = roll(seen.read, [alti_matrix(seen, top, targets=targets_read(seen), **options)])[1][:, 0]
+        scores = roll(seen.read, [alti_matrix(seen, top, target=seen.place, **options)])[1][:, 0]
     else:
         scores = alti_layers(seen, last=top, **options)[1][:, -1]
     _count_lost(scores.detach())
@@ -103,8 +103,8 @@ def alti_layers(
 
     def downwards() -> Iterator[Tensor]:
         for index in range(top, -1, -1):
-            targets = targets_read(seen) if index == top else None
-            yield alti_matrix(seen, index, targets=targets, norm=norm, after=after, released=released, memory=memory)
+            target = seen.place if index == top else None
+            yield alti_matrix(seen, index, target=target, norm=norm, after=after, released=released, memory=memory)
 
     return roll(seen.read, downwards())
 
@@ -113,34 +113,34 @@ def alti_matrix(
     seen: Trace,
     index: int,
     *,
-    targets: int | None = None,
+    target: Tensor | None = None,
     norm: Distance = "l1",
     after: After = "attention",
     released: bool = False,
     memory: float = 2.0,
 ) -> Tensor:
-    """Contributions in layer `index` (from 0) of every source to the first `targets` targets (None: all), rows
-    divided by their sum. [B, targets, T]"""
+    """Contributions in layer `index` (from 0) of every source to one `target` of each text [B], or to all,
+    rows divided by their sum. [B, T or 1, T]"""
     size, distance = sizes_and_distances(
-        seen, index, targets=targets, norm=norm, after=after, released=released, memory=memory
+        seen, index, target=target, norm=norm, after=after, released=released, memory=memory
     )
-    return normalised(attended((size[..., None] - distance).clamp(min=0), seen.mask))
+    return normalised(attended((size[..., None] - distance).clamp(min=0), seen, target))
 
 
 def sizes_and_distances(
     seen: Trace,
     index: int,
     *,
-    targets: int | None = None,
+    target: Tensor | None = None,
     norm: Distance = "l1",
     after: After = "attention",
     released: bool = False,
     memory: float = 2.0,
 ) -> tuple[Tensor, Tensor]:
-    """|y_i| [B, targets] and |T_ij - y_i| [B, targets, T] of layer `index`; 0 behind a text's end."""
+    """|y_i| [B, T or 1] and |T_ij - y_i| [B, T or 1, T] of layer `index`; 0 behind a text's end."""
     of = parts(seen, index, "norm" if after == "attention" else "layer", exact_norms=not released)
     order = 1 if norm == "l1" else 2
     away = of.whole - _SHIFT if released else of.whole
-    distance = lengths(of, order=order, away=away, targets=targets, memory=memory)
-    size = torch.linalg.vector_norm(of.whole[:, :targets], ord=order, dim=-1)
-    return torch.where(seen.mask[:, :targets], size, torch.zeros_like(size)), distance
+    distance = lengths(of, order=order, away=away, target=target, memory=memory)
+    size = torch.linalg.vector_norm(at(of.whole, target), ord=order, dim=-1)
+    return torch.where(at(seen.mask, target), size, torch.zeros_like(size)), distance

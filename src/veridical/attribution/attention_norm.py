@@ -15,7 +15,6 @@ from veridical.model.decompose.contributions import (
     normalised,
     parts,
     roll,
-    targets_read,
 )
 from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
@@ -55,8 +54,8 @@ def attention_norm(
 
     def downwards() -> Iterator[Tensor]:
         for index in range(top, -1 if rollout else top - 1, -1):
-            targets = targets_read(seen) if index == top else None
-            sizes = lengths(parts(seen, index, scope), targets=targets, memory=memory)
-            yield normalised(attended(sizes, seen.mask))
+            place = seen.place if index == top else None
+            sizes = lengths(parts(seen, index, scope), target=place, memory=memory)
+            yield normalised(attended(sizes, seen, place))
 
     return roll(seen.read, downwards())[1][:, -1]

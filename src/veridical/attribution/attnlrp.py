@@ -9,6 +9,7 @@ from veridical.attribution.input_x_gradient import Aggregate, aggregated
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.rules.lrp import ATTNLRP, CONSERVATIVE, Relevance
+from veridical.model.rules.rules import forward_by
 from veridical.model.target import Target
 
 
@@ -28,7 +29,7 @@ def attnlrp(
     do not sum to the logit. `attention=held` holds attention and gates too (conservative propagation, Ali et al. 2022):
     `frozen_gradient` taken one step earlier, at the word vectors.
     """
-    with Relevance(ATTNLRP if attention == "moves" else CONSERVATIVE, "attnlrp"):
-        out = clf.forward(batch, edit=leaf)
+    rules = Relevance(ATTNLRP if attention == "moves" else CONSERVATIVE, "attnlrp")
+    out = forward_by(rules, clf, batch, leaf)
     (gradient,) = clf.gradient(target(out.logits), [out.embeddings])
     return aggregated(out.embeddings.detach() * gradient * batch.mask[..., None], aggregate)

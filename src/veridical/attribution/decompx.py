@@ -8,7 +8,7 @@ from veridical.attribution import method
 from veridical.core.errors import InputError
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.decompose.decompose import kept, readouts
+from veridical.model.decompose.decompose import kept, readouts, refuse
 from veridical.model.decompose.share import Activation, Bias, How
 from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
@@ -40,10 +40,12 @@ def decompx(
         seen = trace(clf, batch)
         if layer is not None and not 1 <= layer <= len(seen.layers):
             raise InputError(f"layer is {layer}, and this model has layers 1 to {len(seen.layers)}; pass one of them.")
+        how = How(bias, rules, ffn, activation)
+        refuse(seen, how, batch.free)
         target(seen.logits)
         scores = torch.zeros_like(seen.last[..., 0])  # [B, T]
         for row in range(len(scores)):
             keep = kept(seen, row)
-            norms = readouts(seen, row, How(bias, rules, ffn, activation), memory=memory, until=layer)
+            norms = readouts(seen, row, how, memory=memory, until=layer)
             scores[row, keep] = norms[-1, : len(keep)]
     return torch.where(batch.mask, scores, 0.0)

@@ -44,10 +44,10 @@ def decompx_classifier(
     how = How(bias, rules, ffn, activation)
     with torch.no_grad():
         seen = trace(clf, batch)
-        refuse(seen, how)
+        refuse(seen, how, batch.free)
         target(seen.logits)
         weights = target.weights(seen.last)  # [B, C]
-        if how.linear:
+        if how.linear and not (seen.causal and bias == "equal" and activation == "tangent"):
             clf.backwards += len(batch.ids) * (seen.logits.shape[-1] if bias == "late" else 1)
             scores = by_gradients(seen, how, weights)
         else:
@@ -66,27 +66,32 @@ def by_gradients(seen: Trace, how: How, weights: Tensor) -> Tensor:
     if how.bias == "late":
         every = torch.eye(count, dtype=weights.dtype, device=weights.device)[:, None].expand(-1, len(weights), -1)
         parts = [_parts(held, how, label) for label in every]
-        tokens, biases = (torch.stack(part, -1) for part in zip(*parts, strict=True))  # [B, T, C], [B, C]
-        return torch.einsum("btc,bc->bt", late(tokens, biases), weights)
+        tokens, biases = (torch.stack(part, -1) for part in zip(*parts, strict=True))  # [B, T, C] each
+        return torch.einsum("btc,bc->bt", late(tokens, biases.sum(1)), weights)
     tokens, biases = _parts(held, how, weights)
     if how.bias in ("none", "token"):
         return tokens
     bearers = (seen.mask | (seen.read > 0)).to(tokens.dtype)  # as `kept` has them
     if how.bias == "cls":
-        bearers = one_hot(bearers.argmax(-1), bearers.shape[-1], tokens)
-    return tokens + biases[:, None] * bearers / bearers.sum(-1, keepdim=True)
+        return tokens + one_hot(bearers.argmax(-1), bearers.shape[-1], tokens) * biases.sum(-1, keepdim=True)
+    if not seen.causal:
+        return tokens + biases.sum(-1, keepdim=True) * bearers / bearers.sum(-1, keepdim=True)
+    # Tokens up to a position bear what is added there; those to come are not seen from it.
+    each = biases / bearers.cumsum(-1).clamp(min=1)
+    return tokens + bearers * each.flip(-1).cumsum(-1).flip(-1)
 
 
 def _parts(held: Trace, how: How, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """What tokens and biases give to a sum of logits under `weights` [B, C]. [B, T], [B]"""
+    """What tokens, and biases at each position, give to a sum of logits under `weights` [B, C]. [B, T] each"""
     gradients, first = adjoint(held, weights), held.layers[0]
-    tokens, biases = (gradients.block * first.x).sum(-1), gradients.biases
+    tokens, biases = (gradients.block * first.x).sum(-1), gradients.biases_at
     value = first.layer.value.bias
     if how.rules == "released" and value is not None:  # the first layer's goes with the attended token
         value_biases = torch.einsum("bhtd,hd->bt", gradients.first_values, value.unflatten(0, (first.layer.heads, -1)))
-        tokens, biases = tokens + value_biases, biases - value_biases.sum(-1)
-    if how.activation == "tangent":  # intercepts are biases too
-        biases = (weights * held.logits).sum(-1) - tokens.sum(-1)
+        tokens, biases = tokens + value_biases, biases - gradients.first_value_biases_at
+    if how.activation == "tangent":  # intercepts are biases too, and where they are added is not known here
+        missing = (weights * held.logits).sum(-1) - tokens.sum(-1)
+        biases = torch.cat([missing[:, None], torch.zeros_like(biases[:, 1:])], dim=1)
     return tokens, biases
 
 

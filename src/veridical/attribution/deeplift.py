@@ -9,7 +9,7 @@ from veridical.attribution.input_x_gradient import Aggregate, aggregated
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.rules.rescale import RESCALE
-from veridical.model.rules.rules import Rules
+from veridical.model.rules.rules import Rules, forward_by
 from veridical.model.target import Target
 
 
@@ -40,8 +40,7 @@ def deeplift(
         both = torch.cat([text, torch.where(moves, torch.zeros_like(text), text)])
         return both.detach().requires_grad_()
 
-    with Rules(RESCALE, "deeplift"):
-        out = clf.forward(_twice(batch), edit=edit)
+    out = forward_by(Rules(RESCALE, "deeplift"), clf, _twice(batch), edit)
     logits = target(out.logits[:B])
     (multiplier,) = clf.gradient(logits, [out.embeddings])
     difference = (out.embeddings[:B] - out.embeddings[B:]).detach()

@@ -15,7 +15,6 @@ from veridical.model.decompose.contributions import (
     normalised,
     parts,
     roll,
-    targets_read,
 )
 from veridical.model.decompose.trace import Gigabytes, LayerNumber, trace
 from veridical.model.target import Target
@@ -54,8 +53,8 @@ def globenc(
 
     def downwards() -> Iterator[Tensor]:
         for index in range(top, -1, -1):
-            targets = targets_read(seen) if index == top else None
-            sizes = attended(lengths(parts(seen, index, "layer"), targets=targets, memory=memory), seen.mask)
+            place = seen.place if index == top else None
+            sizes = attended(lengths(parts(seen, index, "layer"), target=place, memory=memory), seen, place)
             # One factor per matrix goes out with the last division; without it a deep rollout leaves float32.
             yield normalised(sizes) if normalise else sizes / _largest(sizes)
 

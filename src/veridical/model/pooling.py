@@ -50,14 +50,18 @@ def last_positions(ids: torch.Tensor, pad: int | None) -> torch.Tensor:
 
 
 def read_weights(
-    pool: Pool, ids: torch.Tensor, mask: torch.Tensor, pad: int | None, dtype: torch.dtype
+    pool: Pool, mask: torch.Tensor, ids: torch.Tensor | None, pad: int | None, dtype: torch.dtype
 ) -> torch.Tensor:
-    """The weight of every position in what the head reads; each row sums to 1. [B, T]"""
+    """The weight of every position in what the head reads; each row sums to 1. Ids tell where a text ends. [B, T]"""
     if pool in ("mean", "late"):
         attended = mask.to(dtype)
         return attended / attended.sum(-1, keepdim=True)
-    place = last_positions(ids, pad) if pool == "last" else torch.zeros_like(ids[:, 0])
-    return torch.nn.functional.one_hot(place, ids.shape[1]).to(dtype)
+    place = torch.zeros(len(mask), dtype=torch.long, device=mask.device)
+    if pool == "last":
+        if ids is None:
+            raise ValueError("where a text ends is told by its ids")
+        place = last_positions(ids, pad)
+    return torch.nn.functional.one_hot(place, mask.shape[1]).to(dtype)
 
 
 def read_row(clf: Classifier, matrix: torch.Tensor, batch: Batch) -> torch.Tensor:
@@ -73,5 +77,5 @@ def read_row(clf: Classifier, matrix: torch.Tensor, batch: Batch) -> torch.Tenso
     if pool == "last":
         place = last_positions(batch.ids, clf.model.config.pad_token_id)
         return matrix[torch.arange(len(matrix), device=matrix.device), place]
-    weights = read_weights(pool, batch.ids, batch.mask, None, matrix.dtype)
+    weights = read_weights(pool, batch.mask, None, None, matrix.dtype)
     return (weights[:, None] @ matrix)[:, 0]

@@ -59,14 +59,11 @@ def forward(clf: Classifier, variants: Sequence[Variant]) -> Output:
     if where == "word":
         return clf.forward(batch, edit=lambda x: perturb(x, softs))
 
-    def hook(module: nn.Module, args: Any, output: Any) -> Tensor:
-        return perturb(output, softs)
+    # Only soft erasure behind the embedding block needs to know a network's parts; ordinary questions load none.
+    from veridical.model.decompose.rebuild import entering
 
-    handle = embedding_block(clf).register_forward_hook(hook)
-    try:
+    with entering(first_layer(clf), lambda x: perturb(x, softs)):
         return clf.forward(batch)
-    finally:
-        handle.remove()
 
 
 def perturb(x: Tensor, softs: Sequence[Soft]) -> Tensor:
@@ -88,18 +85,17 @@ def _factor(soft: Soft, width: int) -> np.ndarray:
     return 1 + np.float32(soft.variance**0.5) * (1 - keep) * noise
 
 
-def embedding_block(clf: Classifier) -> nn.Module:
-    """The module whose output enters the first layer."""
-    # Only soft erasure behind that block needs to know a network's parts; who asks ordinary questions loads none.
+def first_layer(clf: Classifier) -> nn.Module:
+    """What the output of the embedding block enters."""
+    from veridical.model.decompose.families import ROWS
     from veridical.model.decompose.rebuild import check
-    from veridical.model.decompose.wiring import ROWS
 
     if clf.family not in ROWS:
         raise InputError(
             f"Where a model of type {clf.family!r} keeps its embedding block is not known, so where=post_layernorm "
             "cannot be used on it; take where=word."
         )
-    return check(clf.model).embeddings
+    return check(clf.model).entrance
 
 
 def _attend(clf: Classifier, variants: Sequence[Variant], softs: Sequence[Soft]) -> Output:

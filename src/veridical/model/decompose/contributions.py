@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from veridical.core.errors import InputError
-from veridical.model.decompose.trace import LayerTrace, Trace, deviation, values
+from veridical.model.decompose.trace import LayerTrace, Trace, values
 from veridical.model.decompose.wiring import Norm
 
 Scope = Literal["attention", "residual", "norm", "layer"]
@@ -48,22 +48,23 @@ def parts(trace: Trace, index: int, scope: Scope, *, exact_norms: bool = True) -
 
     `scope` says where they are taken: after the output map of attention, with the residual added, after the LayerNorm
     that follows, or after the layer's second LayerNorm, reached through the second residual with the feed-forward
-    block left out. In a layer that normalises first (ModernBERT) no LayerNorm follows a sum, and parts stay as they
-    are with the residual added; `whole` of "layer" is then the layer's output. `exact_norms=False` leaves the
-    LayerNorms' eps out.
+    block left out. In a layer that normalises first (ModernBERT, decoders) no norm follows a sum, and parts stay as
+    they are with the residual added; `whole` of "layer" is then the layer's output. `exact_norms=False` leaves the eps
+    of LayerNorms behind a sum out.
     """
     seen = trace.layers[index]
     layer = seen.layer
     weight, residual, whole = layer.out.weight, None, seen.pre1 - seen.x  # [D, H d]
     spread = torch.ones_like(seen.x[..., :1])
+    if layer.post1 is not None:  # what attention brings is scaled as a whole, and the residual is not
+        weight, spread = _folded(layer.post1, weight), layer.post1.deviation(seen.brought)
     if scope != "attention":
-        residual, whole = seen.x, seen.pre1
-    for norm, before in _layer_norms(seen, scope, exact_norms):
-        gain = norm.weight[:, None]
-        weight = gain * (weight - weight.mean(0))
+        residual, whole = seen.x * spread, seen.pre1
+    for norm, before in _norms_behind(seen, scope, exact_norms):
+        weight = _folded(norm, weight)
         assert residual is not None
-        residual = norm.weight * (residual - residual.mean(-1, keepdim=True))
-        spread = spread * deviation(norm, before)
+        residual = norm.weight * norm.centred(residual)
+        spread = spread * norm.deviation(before)
         whole = norm(before)
     if scope == "layer" and layer.pre_norm:
         whole = seen.pre2
@@ -71,48 +72,61 @@ def parts(trace: Trace, index: int, scope: Scope, *, exact_norms: bool = True) -
     return Parts(seen.attention, values(seen), by_head, residual, spread, whole, trace.mask)
 
 
-def _layer_norms(seen: LayerTrace, scope: Scope, exact: bool) -> Iterator[tuple[Norm, Tensor]]:
-    """The LayerNorms that parts pass, each with the vectors it was given."""
+def _folded(norm: Norm, weight: Tensor) -> Tensor:
+    """A norm's centring and gain behind a map. [D, ...]"""
+    return norm.weight[:, None] * norm.centred(weight.T).T
+
+
+def _norms_behind(seen: LayerTrace, scope: Scope, exact: bool) -> Iterator[tuple[Norm, Tensor]]:
+    """The norms behind a sum that parts pass, each with the vectors it was given."""
     layer = seen.layer
     if layer.pre_norm or scope in ("attention", "residual"):
         return
     passed = [(layer.norm1, seen.pre1)] + ([(layer.norm2, seen.pre2)] if scope == "layer" else [])
     for norm, before in passed:
-        assert norm is not None  # `trace` refuses layers without
-        yield norm if exact else replace(norm, eps=0.0), before
+        if norm is not None:
+            yield norm if exact else replace(norm, eps=0.0), before
 
 
 def lengths(
-    of: Parts, *, order: Literal[1, 2] = 2, away: Tensor | None = None, targets: int | None = None, memory: float = 2.0
+    of: Parts,
+    *,
+    order: Literal[1, 2] = 2,
+    away: Tensor | None = None,
+    target: Tensor | None = None,
+    memory: float = 2.0,
 ) -> Tensor:
     """The L1 or L2 norm of every part, or with `away` [B, T, D] of its difference to a vector of its target.
-    [B, targets, T]
+    [B, T, T]
 
-    Only the first `targets` targets (None: all) are worked out. A text costs its own length whatever the batch is
-    padded to; behind its last attended token the lengths are 0. `memory` bounds, in GB, how much of the parts is held
-    at once.
+    With `target` [B] only one position of each text is worked out: [B, 1, T]. A text costs its own length whatever the
+    batch is padded to; behind its last attended token the lengths are 0. `memory` bounds, in GB, how much of the parts
+    is held at once.
     """
     size = of.mask.shape[1]
-    targets = size if targets is None else targets
     ends = (of.mask * torch.arange(1, size + 1, device=of.mask.device)).amax(-1).clamp(min=1).tolist()
     texts = []
     for row, end in enumerate(ends):
-        measured = _text(of, row, end, min(targets, end), order, away, memory)
-        texts.append(torch.nn.functional.pad(measured, (0, size - end, 0, targets - measured.shape[0])))
+        first = 0 if target is None else int(target[row])
+        end = max(end, first + 1)
+        behind = 0 if target is not None else size - end
+        measured = _text(of, row, end, slice(first, end if target is None else first + 1), order, away, memory)
+        texts.append(torch.nn.functional.pad(measured, (0, size - end, 0, behind)))
     return torch.stack(texts)
 
 
-def _text(of: Parts, row: int, end: int, targets: int, order: int, away: Tensor | None, memory: float) -> Tensor:
+def _text(of: Parts, row: int, end: int, targets: slice, order: int, away: Tensor | None, memory: float) -> Tensor:
     """One text's lengths. [targets, end]"""
     sent = (of.values[row, :, :end] @ of.weight).transpose(0, 1).contiguous()  # [end, H, D]
-    heard = of.attention[row, :, :targets, :end].permute(2, 1, 0).contiguous()  # [end, targets, H]
-    spread = of.spread[row, :targets]  # [targets, 1]
-    less = torch.zeros_like(of.whole[row, :targets]) if away is None else spread * away[row, :targets]  # [targets, D]
+    heard = of.attention[row, :, targets, :end].permute(2, 1, 0).contiguous()  # [end, targets, H]
+    spread = of.spread[row, targets]  # [targets, 1]
+    less = torch.zeros_like(of.whole[row, targets]) if away is None else spread * away[row, targets]  # [targets, D]
     norms = _norms_of(order, heard, sent, less, memory)  # [end, targets]
     if of.residual is not None:
         # The residual is in the parts (i, i) alone: those are measured again rather than written into.
-        fetched = (heard[:targets].diagonal().t()[:, None] @ sent[:targets])[:, 0]  # [targets, D]
-        norms = torch.diagonal_scatter(norms, _norm(order, fetched + of.residual[row, :targets] - less))
+        fetched = (heard[targets].diagonal().t()[:, None] @ sent[targets])[:, 0]  # [targets, D]
+        with_residual = _norm(order, fetched + of.residual[row, targets] - less)
+        norms = torch.diagonal_scatter(norms, with_residual, offset=-targets.start)
     return norms.t() / spread
 
 
@@ -154,9 +168,19 @@ def _norm(order: int, vectors: Tensor) -> Tensor:
     return vectors.abs_().sum(-1) if order == 1 else torch.linalg.vector_norm(vectors, dim=-1)
 
 
-def attended(matrix: Tensor, mask: Tensor) -> Tensor:
-    """The matrix with 0 to and from positions that are not attended. [B, targets, T]"""
-    both = mask[:, : matrix.shape[1], None] & mask[:, None]
+def at(tensor: Tensor, target: Tensor | None) -> Tensor:
+    """Of every position, or of one of each text. [B, T, ...], [B] -> [B, T or 1, ...]"""
+    if target is None:
+        return tensor
+    return tensor[torch.arange(len(tensor), device=tensor.device), target][:, None]
+
+
+def attended(matrix: Tensor, trace: Trace, target: Tensor | None = None) -> Tensor:
+    """The matrix with 0 to and from positions that are not attended, and in decoders from those to come, whose parts
+    are 0 and contributions rounding. [B, T or 1, T]"""
+    both = at(trace.mask, target)[..., None] & trace.mask[:, None]
+    if trace.causal:
+        both = both & at(torch.ones_like(both[:, :1]).expand(-1, both.shape[-1], -1).tril(), target)
     return torch.where(both, matrix, torch.zeros_like(matrix))
 
 
@@ -169,21 +193,18 @@ def normalised(rows: Tensor) -> Tensor:
 def roll(read: Tensor, matrices: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
     """What the head reads of each layer alone, and rolled out to the tokens through all layers below it.
 
-    `read` [B, T] weighs the positions; `matrices` come from the last layer down. The last may hold fewer targets, if
-    the head reads none of the others. Both [B, L, T], first layer first.
+    `read` [B, T] weighs the positions; `matrices` come from the last layer down. The last may hold the one target that
+    the head reads. Both [B, L, T], first layer first.
     """
     alone: list[Tensor] = []
     rolled = read[:, None][:, :0]  # [B, 0, T]
     for matrix in matrices:
-        rows = torch.cat([rolled, read[:, None]], dim=1)[..., : matrix.shape[1]] @ matrix
-        rolled = rows
-        alone.append(rows[:, -1])
+        rows = torch.cat([rolled, read[:, None]], dim=1)
+        if matrix.shape[1] < read.shape[1]:
+            rows = rows.sum(-1, keepdim=True)
+        rolled = rows @ matrix
+        alone.append(rolled[:, -1])
     return torch.stack(alone[::-1], dim=1), rolled.flip(1)
-
-
-def targets_read(trace: Trace) -> int:
-    """How many targets of the last layer the head reads, counted from the first."""
-    return 1 if trace.head.pool == "first" else trace.mask.shape[1]
 
 
 def layer_index(trace: Trace, layer: int | None) -> int:

@@ -28,6 +28,7 @@ from veridical.model.decompose.layer import attend, attend_first, attend_one, ch
 from veridical.model.decompose.share import How, line, share, shares
 from veridical.model.decompose.trace import LayerTrace, Trace
 
+_PER_POSITION = ("x", "brought", "pre1", "u", "a", "fed", "pre2")
 ROWS = 1024  # vectors in a chunk: enough for matrix products at full speed, few enough for the cache
 
 
@@ -45,30 +46,63 @@ def decompose(
     seen: Trace, row: int, how: How, *, memory: float = 2.0, until: int | None = None, whole: bool = False
 ) -> Iterator[Tensor]:
     """X after each layer of one text, up to layer `until`: [N, S, D], after the last of them [1, S, D] where the head
-    reads the first position only (`whole` asks for all). Sources are what `kept` names and, last, any biases' own.
+    reads one position only (`whole` asks for all). Sources are what `kept` names and, last, any biases' own.
 
     What is yielded is the buffer itself: read it before asking for the next. It and its chunks stay within `memory`
     GB, or the text is refused.
     """
     refuse(seen, how)
     layers, keep = seen.layers[:until], kept(seen, row)
-    first_only = seen.head.pool == "first" and not whole
-    targets = 1 if first_only and len(layers) == 1 else len(keep)
-    rows = rows_within(memory, seen.layers[0], len(keep), targets * (len(keep) + how.columns))
+    how = _seeing(seen, how, keep)
+    everyone = slice(0, len(keep))
+    target = None if whole else _place(seen, row, keep)
+    first_targets = target if target is not None and len(layers) == 1 else everyone
+    count = first_targets.stop - first_targets.start
+    twice = 1 + seen.layers[0].layer.parallel  # what a parallel feed-forward part reads is kept beside
+    rows = rows_within(memory, seen.layers[0], len(keep), twice * count * (len(keep) + how.columns))
     vectors = seen.last.new_empty(0)
     for i, batched in enumerate(layers):
         trace = _one_text(batched, row, keep)
+        targets = target if target is not None and i == len(layers) - 1 else everyone
+        beside = _beside(trace, how, vectors, targets, first=i == 0) if trace.layer.parallel else None
         if i == 0:
             vectors = attend_first(trace, how, targets, rows)
-        elif first_only and i == len(layers) - 1:
-            vectors = attend_one(trace, how, vectors, rows)
+        elif targets is target:
+            vectors = attend_one(trace, how, vectors, targets, rows)
         else:
             attend(trace, how, vectors, rows)
         for a, b in chunks(len(vectors), rows // vectors.shape[1]):
-            norms_and_feed_forward(trace, how, vectors[a:b], slice(a, b))
+            some = slice(targets.start + a, targets.start + b)
+            entering = None if beside is None else beside[a:b]
+            norms_and_feed_forward(trace, how.at(some), vectors[a:b], some, entering)
             if i == len(seen.layers) - 1:
-                normalise(seen.final_norm, how, vectors[a:b], trace.pre2[a:b])
+                normalise(seen.final_norm, how.at(some), vectors[a:b], trace.output[some])
         yield vectors
+
+
+def _seeing(seen: Trace, how: How, keep: Tensor) -> How:
+    """The rules with what each target of a decoder sees: itself, and what comes before it."""
+    if not seen.causal:
+        return how
+    return replace(how, seen=torch.ones(len(keep), len(keep), device=keep.device).tril().to(seen.last.dtype))
+
+
+def _place(seen: Trace, row: int, keep: Tensor) -> slice | None:
+    """Where among the kept positions the one is that the head reads; None if it reads several."""
+    if seen.place is None:
+        return None
+    place = int((keep < seen.place[row]).sum())
+    return slice(place, place + 1)
+
+
+def _beside(trace: LayerTrace, how: How, vectors: Tensor, targets: slice, *, first: bool) -> Tensor:
+    """The layer's input at some targets, which attention is about to be added to. [t, S, D]"""
+    if not first:
+        return vectors[targets].clone()
+    x, count = trace.x, targets.stop - targets.start
+    start = x.new_zeros(count, len(x) + how.columns, x.shape[-1])
+    start[:, targets].diagonal(dim1=0, dim2=1).copy_(x[targets].T)
+    return start
 
 
 def kept(seen: Trace, row: int) -> Tensor:
@@ -78,10 +112,12 @@ def kept(seen: Trace, row: int) -> Tensor:
 
 @torch.no_grad()
 def read(seen: Trace, row: int, vectors: Tensor) -> Tensor:
-    """The decomposed vector the head reads: of the first position, or the mean of all. [t, S, D] -> [S, D]"""
-    if seen.head.pool == "first":
-        return vectors[0]
-    weights = seen.read[row, kept(seen, row)]
+    """The decomposed vector the head reads: of one position, or the mean of all. [t, S, D] -> [S, D]"""
+    keep = kept(seen, row)
+    target = _place(seen, row, keep)
+    if target is not None:
+        return vectors[0] if len(vectors) == 1 else vectors[target.start]
+    weights = seen.read[row, keep]
     return (weights @ vectors.flatten(1)).view(vectors.shape[1:])
 
 
@@ -94,20 +130,28 @@ def readouts(seen: Trace, row: int, how: How, *, memory: float = 2.0, until: int
 @torch.no_grad()
 def head_shares(seen: Trace, row: int, how: How, vectors: Tensor) -> HeadShares:
     """What the head makes of the vectors after the last layer."""
-    head, p = seen.head, seen.steps.p[row]
-    t = head.activation(p)
-    pooled = read(seen, row, vectors)[None]  # [1, S, D]
-    acted = pooled @ head.inner.weight.T
-    share(how, acted, head.inner.bias)
-    slopes, intercept = line(how, head.activation, p, t, head=True)
-    acted *= slopes
-    share(how, acted, intercept)
-    normalise(head.norm, how, acted, t[None])
+    head, keep, p = seen.head, kept(seen, row), seen.steps.p[row]
+    target = _place(seen, row, keep)
+    how = _seeing(seen, how, keep).at(target or slice(None))
+    pooled = read(seen, row, vectors)
+    each = head.pool == "late"  # every position goes through the head by itself
+    acted = (vectors if each else pooled[None]).clone()  # [1 or N, S, D]
+    p = p[keep] if each else p[None]
+    if head.inner is not None:
+        t = head.activation(p)
+        acted = acted @ head.inner.weight.T
+        share(how, acted, head.inner.bias)
+        slopes, intercept = line(how, head.activation, p, t, head=True)
+        acted *= slopes[:, None]
+        share(how, acted, intercept)
+        normalise(head.norm, how, acted, t)
     logits = acted @ seen.out.weight.T
     share(how, logits, seen.out.bias)
+    weights = seen.read[row, keep] if each else torch.ones_like(p[:, 0])
+    acted, logits = (torch.einsum("t,tsd->sd", weights, part)[None] for part in (acted, logits))
     if how.bias == "late":
         logits = late(logits[:, :-1], logits[:, -1])
-    return HeadShares(pooled[0], acted[0], logits[0])
+    return HeadShares(pooled, acted[0], logits[0])
 
 
 def late(tokens: Tensor, biases: Tensor) -> Tensor:
@@ -115,17 +159,18 @@ def late(tokens: Tensor, biases: Tensor) -> Tensor:
     return tokens + shares(How(bias="absdot"), tokens, biases)[..., None] * biases[:, None]
 
 
-def refuse(seen: Trace, how: How) -> None:
-    """Refuse rules that mean nothing for a model."""
+def refuse(seen: Trace, how: How, free: Tensor | None = None) -> None:
+    """Refuse rules that mean nothing for a model, or for texts whose tokens that may be explained are `free` [B, T]."""
     first = seen.layers[0].layer
+    if how.bias == "cls" and seen.causal and free is not None and bool(free[:, 0].any()):
+        raise InputError(
+            "bias=cls gives all biases to the first token, which is a word of the text here: this decoder's tokenizer "
+            "puts none before it; leave bias at absdot."
+        )
     if first.gated and how.activation != "ratio":
         raise InputError(
             f"activation={how.activation} is a rule for one activation, and the feed-forward part of this model is "
             "gated; leave it at ratio, which holds the activated half as it is."
-        )
-    if first.pre_norm and first.norm1 is not None:
-        raise InputError(
-            "The first layer of this model begins with a LayerNorm, for which DecompX has no rule; use frozen_gradient."
         )
 
 
@@ -150,7 +195,7 @@ def rows_within(memory: float, trace: LayerTrace, tokens: int, vectors: int) -> 
 
 def _one_text(batched: LayerTrace, row: int, keep: Tensor) -> LayerTrace:
     """A layer's trace of one text, without padding and without the batch."""
-    parts = {name: getattr(batched, name)[row] for name in ("x", "pre1", "u", "a", "pre2")}
+    parts = {name: getattr(batched, name)[row] for name in _PER_POSITION}
     attention = batched.attention[row]
     if len(keep) < len(batched.x[row]):
         parts = {name: part[keep] for name, part in parts.items()}

@@ -7,7 +7,7 @@ intermediate values from `Wired`, `layer_steps` and `head_steps`, and hold no mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from veridical.core.errors import InputError
-from veridical.model.decompose.wiring import WAY_OUT, Head, Layer, Wired, wire
+from veridical.model.decompose.wiring import WAY_OUT, Head, Layer, Wired, same, wire
+from veridical.model.pooling import read_weights
 
 TOLERANCE = 1e-5  # of the largest value rebuilt; a wrong row is off by 6e-2 or more
 
@@ -28,10 +29,12 @@ class LayerSteps:
     """What one layer computes on its way, in the notation of the decompositions; all [B, T, ...]."""
 
     values: Tensor  # [B, H, T, d]
+    brought: Tensor  # [B, T, D], what attention gives, before any norm of it
     pre1: Tensor  # [B, T, D], residual + attention
     y: Tensor  # [B, T, D], what enters the second residual: norm1(pre1); pre1 itself where norms come first
     u: Tensor  # [B, T, F] or [B, T, 2 F], before the activation
     a: Tensor  # [B, T, F], after it (and after the gate)
+    fed: Tensor  # [B, T, D], what the feed-forward part gives, before any norm of it
     pre2: Tensor  # [B, T, D], residual + feed-forward
     output: Tensor  # [B, T, D]
 
@@ -40,38 +43,42 @@ class LayerSteps:
 class HeadSteps:
     """What the head computes on its way."""
 
+    read: Tensor  # [B, T], the weight of each position in what it reads
     pooled: Tensor  # [B, D]
-    p: Tensor  # [B, D], before the activation
-    t: Tensor  # [B, D], after it (and after the head's norm)
+    p: Tensor  # [B, D], before the activation; late: of every position, [B, T, D]
+    t: Tensor  # the same after it (and after the head's norm)
     logits: Tensor  # [B, C]
 
 
 def layer_steps(layer: Layer, x: Tensor, attention: Tensor) -> LayerSteps:
     """One layer from its input [B, T, D] and its own attention probabilities [B, H, T, T]."""
-    norm1, norm2 = layer.norm1 or _same, layer.norm2 or _same
+    norm1, norm2, post1, post2 = (norm or same for norm in (layer.norm1, layer.norm2, layer.post1, layer.post2))
     values = layer.value(norm1(x) if layer.pre_norm else x).unflatten(-1, (layer.heads, -1)).transpose(1, 2)
-    pre1 = x + layer.out((attention @ values).transpose(1, 2).flatten(2))
+    brought = layer.out((attention @ values).transpose(1, 2).flatten(2))
+    pre1 = x + post1(brought)
     y = pre1 if layer.pre_norm else norm1(pre1)
-    u = layer.inner(norm2(y) if layer.pre_norm else y)
+    entering = x if layer.parallel else y
+    u = layer.inner(norm2(entering) if layer.pre_norm else entering)
     if layer.gated:
         first, gate = u.chunk(2, dim=-1)
         a = layer.activation(first) * gate
     else:
         a = layer.activation(u)
-    pre2 = y + layer.outer(a)
-    return LayerSteps(values, pre1, y, u, a, pre2, pre2 if layer.pre_norm else norm2(pre2))
+    fed = layer.outer(a)
+    pre2 = y + post2(fed)
+    return LayerSteps(values, brought, pre1, y, u, a, fed, pre2, pre2 if layer.pre_norm else norm2(pre2))
 
 
-def head_steps(head: Head, last: Tensor, mask: Tensor) -> HeadSteps:
-    """The head from the encoder's last hidden state [B, T, D] (after any final norm) and the mask [B, T]."""
-    if head.pool == "first":
-        pooled = last[:, 0]
-    else:
-        attended = mask.to(last.dtype)[..., None]  # [B, T, 1]
-        pooled = (last * attended).sum(1) / attended.sum(1)
-    p = head.inner(pooled)
-    t = (head.norm or _same)(head.activation(p))
-    return HeadSteps(pooled, p, t, head.out(t))
+def head_steps(head: Head, last: Tensor, mask: Tensor, ids: Tensor | None = None) -> HeadSteps:
+    """The head from the last hidden state [B, T, D] (after any final norm), the mask and, where it looks for the last
+    token, the ids [B, T]."""
+    read = read_weights(head.pool, mask, ids, head.pad, last.dtype)
+    pooled = (read[:, None] @ last)[:, 0]
+    entering = last if head.pool == "late" else pooled
+    p = entering if head.inner is None else head.inner(entering)
+    t = (head.norm or same)(head.activation(p))
+    logits = head.out(t)
+    return HeadSteps(read, pooled, p, t, (read[:, None] @ logits)[:, 0] if head.pool == "late" else logits)
 
 
 _checked: WeakSet[nn.Module] = WeakSet()
@@ -96,14 +103,10 @@ def compare(model: PreTrainedModel, wired: Wired, inputs: Mapping[str, Tensor]) 
             f"The weights are {model.dtype}, in which a decomposition of the network cannot be checked; load "
             "the model in float32."
         )
-    block: list[Any] = []
+    block: list[Tensor] = []
     depth = len(wired.layers)
-    with _undisturbed(model):
-        handle = wired.embeddings.register_forward_hook(lambda module, args, output: block.append(output))
-        try:
-            out: Any = model(**inputs, output_hidden_states=True, output_attentions=True, return_dict=True)
-        finally:
-            handle.remove()
+    with _undisturbed(model), entering(wired.entrance, lambda x: block.append(x)):
+        out: Any = model(**inputs, output_hidden_states=True, output_attentions=True, return_dict=True)
         hidden, attentions = list(out.hidden_states or ()), list(out.attentions or ())
         if len(attentions) != depth or len(hidden) != depth + 1:
             raise InputError(
@@ -112,13 +115,16 @@ def compare(model: PreTrainedModel, wired: Wired, inputs: Mapping[str, Tensor]) 
             )
         mask = inputs.get("attention_mask")
         mask = torch.ones_like(inputs["input_ids"]) if mask is None else mask
-        errors = [_difference(wired, "the embedding block", block[-1] if block else None, hidden[0])]
+        errors = [_difference(wired, "the embedding block", block[0] if block else None, hidden[0])]
+        last = hidden[-1]
         for i, layer in enumerate(wired.layers):
             rebuilt = layer_steps(layer, hidden[i], attentions[i]).output
-            if i == depth - 1 and wired.final_norm is not None:
-                rebuilt = wired.final_norm(rebuilt)
+            if i == depth - 1:
+                rebuilt = (wired.final_norm or same)(rebuilt)
+                if wired.projection is not None:
+                    last, rebuilt = rebuilt, wired.projection(rebuilt)
             errors.append(_difference(wired, f"layer {i}", rebuilt, hidden[i + 1]))
-        logits = head_steps(wired.head, hidden[-1], mask).logits
+        logits = head_steps(wired.head, last, mask, inputs["input_ids"]).logits
         errors.append(_difference(wired, "the head", logits, out.logits))
     return max(errors)
 
@@ -133,6 +139,29 @@ def _difference(wired: Wired, part: str, rebuilt: Tensor | None, computed: Tenso
             f"by {error:.1e} of its size (allowed {TOLERANCE:.0e}), so {WAY_OUT}"
         )
     return error
+
+
+@contextmanager
+def entering(entrance: nn.Module, change: Callable[[Tensor], Tensor | None]) -> Iterator[None]:
+    """Inside, what enters the first layer of a pass, the output of the embedding block, goes through `change`; where
+    that returns None it stays as it is. A layer that is used again (ALBERT) is heard once."""
+    passed: list[bool] = []
+
+    def hook(module: nn.Module, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+        if passed:
+            return None
+        passed.append(True)
+        if not args:
+            changed = change(kwargs["hidden_states"])
+            return None if changed is None else (args, {**kwargs, "hidden_states": changed})
+        changed = change(args[0])
+        return None if changed is None else ((changed, *args[1:]), kwargs)
+
+    handle = entrance.register_forward_pre_hook(hook, with_kwargs=True)
+    try:
+        yield
+    finally:
+        handle.remove()
 
 
 @contextmanager
@@ -163,7 +192,3 @@ def _made_up(model: PreTrainedModel) -> dict[str, Tensor]:
     if pad is not None:
         ids = ids.masked_fill(ids == pad, (pad + 1) % size).masked_fill(mask == 0, pad)
     return {"input_ids": ids.to(model.device), "attention_mask": mask.to(model.device)}
-
-
-def _same(x: Tensor) -> Tensor:
-    return x

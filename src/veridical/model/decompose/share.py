@@ -5,7 +5,7 @@ Notation: t targets, S sources (the text's tokens and, where biases are a source
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -28,6 +28,12 @@ class How:
     rules: Literal["released", "paper"] = "released"
     ffn: bool = True
     activation: Activation = "ratio"
+    # of a decoder: which sources each of the targets at hand sees, for shares that do not come from vectors. [t, S]
+    seen: Tensor | None = None
+
+    def at(self, targets: slice) -> How:
+        """The same for some of the targets at hand."""
+        return self if self.seen is None else replace(self, seen=self.seen[targets])
 
     @property
     def columns(self) -> int:
@@ -69,6 +75,8 @@ def weigh(how: How, vectors: Tensor, bias: Tensor) -> Tensor:
 
 def settle(how: How, weights: Tensor) -> Tensor:
     """From what `weigh` saw of all sources to what each of them bears. [t, S]"""
+    if how.bias == "equal" and how.seen is not None:
+        weights = weights * how.seen  # tokens to come bear nothing
     if how.by_vectors or how.bias == "equal":  # the original leaves 0 vectors, its padding, out of equal shares
         return weights / (weights.sum(-1, keepdim=True) + 1e-12)
     borne = torch.zeros_like(weights)

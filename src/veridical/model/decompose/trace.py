@@ -6,6 +6,7 @@ whatever is computed from a trace can be differentiated by them.
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,12 +14,11 @@ from typing import Annotated
 import torch
 from torch import Tensor, nn
 
-from veridical.core.errors import InputError
 from veridical.core.ranges import above, at_least
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
 from veridical.model.decompose.rebuild import HeadSteps, check, head_steps
-from veridical.model.decompose.wiring import Affine, Head, Layer, Norm
+from veridical.model.decompose.wiring import Affine, Head, Layer, Norm, same
 
 LayerNumber = Annotated[int, at_least(1)] | None  # from 1; None: the last
 Gigabytes = Annotated[float, above(0)]
@@ -31,10 +31,17 @@ class LayerTrace:
     layer: Layer
     x: Tensor  # [B, T, D], its input
     attention: Tensor  # [B, H, T, T], probabilities
+    brought: Tensor  # [B, T, D], what attention gives, before any norm of it
     pre1: Tensor  # [B, T, D], residual + attention
     u: Tensor  # [B, T, F], before the activation; gated: [B, T, 2 F]
     a: Tensor  # [B, T, F], after it (and after the gate)
+    fed: Tensor  # [B, T, D], what the feed-forward part gives, before any norm of it
     pre2: Tensor  # [B, T, D], residual + feed-forward
+
+    @property
+    def output(self) -> Tensor:
+        """What the layer gives, before any norm that follows the last. [B, T, D]"""
+        return self.pre2 if self.layer.pre_norm else (self.layer.norm2 or same)(self.pre2)
 
 
 @dataclass(frozen=True)
@@ -52,71 +59,98 @@ class Trace:
 
     @property
     def read(self) -> Tensor:
-        """The weight of each position in what the head reads: the first, or all attended ones alike. [B, T]"""
-        if self.head.pool == "first":
-            first = torch.zeros_like(self.last[..., 0])
-            first[:, 0] = 1
-            return first
-        attended = self.mask.to(self.last.dtype)
-        return attended / attended.sum(-1, keepdim=True)
+        """The weight of each position in what the head reads: one, or all attended ones alike. [B, T]"""
+        return self.steps.read
+
+    @property
+    def place(self) -> Tensor | None:
+        """The position that the head reads of each text, where it reads one. [B]"""
+        return self.read.argmax(-1) if self.head.pool in ("first", "last") else None
+
+    @property
+    def causal(self) -> bool:
+        """Whether a position sees only those before it: in decoders, whose head reads the last."""
+        return self.head.pool == "last"
 
 
 def trace(clf: Classifier, batch: Batch) -> Trace:
     """Run the batch (inside `clf.eager()`); models whose wiring is unknown or does not check are refused."""
     wired = check(clf.model)
-    heard: dict[tuple[int, str], list[Tensor]] = {}
-
-    def listen(key: tuple[int, str], module: nn.Module, *, before: bool) -> None:
-        def entering(module: nn.Module, args: tuple) -> None:
-            heard.setdefault(key, []).append(args[0])
-
-        def leaving(module: nn.Module, args: tuple, output: Tensor) -> None:
-            heard.setdefault(key, []).append(output)
-
-        hook = module.register_forward_pre_hook(entering) if before else module.register_forward_hook(leaving)
-        stack.callback(hook.remove)
-
     with ExitStack() as stack:
-        for i, layer in enumerate(wired.layers):
-            for name, module, before in _stations(layer):
-                listen((i, name), module, before=before)
-        if wired.final_norm is not None:
-            listen((len(wired.layers), "x"), wired.final_norm.module, before=True)
+        heard = _Heard(stack)
+        for layer in wired.layers:
+            heard.listen(layer)
         out = clf.forward(batch, attentions=True, hidden=True)
-
-    def got(i: int, name: str) -> Tensor:
-        parts = heard[i, name]
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)  # feed-forward in chunks of positions
-
-    layers = []
-    inputs = list(out.hidden)
-    if wired.final_norm is not None:  # the last hidden state is the normed one
-        inputs[-1] = got(len(wired.layers), "x")
+    layers: list[LayerTrace] = []
     for i, layer in enumerate(wired.layers):
-        pre2 = inputs[i + 1] if layer.pre_norm else got(i, "pre2")
-        layers.append(LayerTrace(layer, inputs[i], out.attentions[i], got(i, "pre1"), got(i, "u"), got(i, "a"), pre2))
+        layers.append(_layer(layer, out.hidden[i], out.attentions[i], heard))
     last = out.hidden[-1]
+    if wired.projection is not None:  # the last hidden state is the projected one, and the head has that folded in
+        last = (wired.final_norm or same)(layers[-1].output)
     return Trace(
         layers=tuple(layers),
         final_norm=wired.final_norm,
         last=last,
         head=wired.head,
-        steps=head_steps(wired.head, last, batch.mask),
+        steps=head_steps(wired.head, last, batch.mask, batch.ids),
         out=_per_class(wired.head.out, clf.kind == "one_logit"),
         logits=out.logits,
         mask=batch.mask,
     )
 
 
-def _stations(layer: Layer) -> list[tuple[str, nn.Module, bool]]:
-    """What is heard where: name, module, whether of its input (True) or its output."""
-    feed_forward = [("u", layer.inner.module, False), ("a", layer.outer.module, True)]
-    if layer.norm2 is None or (layer.norm1 is None and not layer.pre_norm):
-        raise InputError("A layer of this model has no LayerNorm where its sums could be heard; use another method.")
-    if layer.pre_norm:
-        return [("pre1", layer.norm2.module, True), *feed_forward]
-    assert layer.norm1 is not None
-    return [("pre1", layer.norm1.module, True), *feed_forward, ("pre2", layer.norm2.module, True)]
+class _Heard:
+    """What modules of the layers take in or give out during a pass, in the order in which layers use them."""
+
+    def __init__(self, stack: ExitStack):
+        self.stack = stack
+        self.calls: dict[tuple[nn.Module, str], list[Tensor]] = {}
+        self.users: Counter[tuple[nn.Module, str]] = Counter()  # layers that share a module (ALBERT)
+        self.served: Counter[tuple[nn.Module, str]] = Counter()
+
+    def listen(self, layer: Layer) -> None:
+        giving = (layer.out.module, layer.inner.module, *layer.inner.beside, layer.outer.module)
+        for station in (*((module, "output") for module in giving), (layer.outer.module, "input")):
+            self.users[station] += 1
+            if self.users[station] == 1:
+                self._hook(station)
+
+    def _hook(self, station: tuple[nn.Module, str]) -> None:
+        calls, (module, side) = self.calls.setdefault(station, []), station
+        if side == "input":
+            hook = module.register_forward_pre_hook(lambda module, args: calls.append(args[0]))
+        else:
+            hook = module.register_forward_hook(lambda module, args, output: calls.append(output))
+        self.stack.callback(hook.remove)
+
+    def next(self, module: nn.Module, side: str, like: Tensor) -> Tensor:
+        """Of the next layer that uses it, [B, T, ...] as `like`; a layer may have called it for chunks of positions."""
+        station = (module, side)
+        count = len(self.calls[station]) // self.users[station]
+        turn = self.served[station]
+        self.served[station] += 1
+        parts = self.calls[station][turn * count : (turn + 1) * count]
+        whole = parts[0] if count == 1 else torch.cat(parts, dim=1)
+        return whole.reshape(*like.shape[:2], -1)  # OPT feeds forward all positions of all texts in one row
+
+
+def _layer(layer: Layer, x: Tensor, attention: Tensor, heard: _Heard) -> LayerTrace:
+    brought = heard.next(layer.out.module, "output", x)
+    pre1 = x + (layer.post1 or same)(brought)
+    y = pre1 if layer.pre_norm else (layer.norm1 or same)(pre1)
+    halves = [heard.next(module, "output", x) for module in (layer.inner.module, *layer.inner.beside)]
+    fed = heard.next(layer.outer.module, "output", x)
+    return LayerTrace(
+        layer=layer,
+        x=x,
+        attention=attention,
+        brought=brought,
+        pre1=pre1,
+        u=halves[0] if len(halves) == 1 else torch.cat(halves, dim=-1),
+        a=heard.next(layer.outer.module, "input", x),
+        fed=fed,
+        pre2=y + (layer.post2 or same)(fed),
+    )
 
 
 def _per_class(out: Affine, one_logit: bool) -> Affine:
@@ -131,11 +165,6 @@ def values(layer: LayerTrace) -> Tensor:
     wired = layer.layer
     x = wired.norm1(layer.x) if wired.pre_norm and wired.norm1 is not None else layer.x
     return wired.value(x).unflatten(-1, (wired.heads, -1)).transpose(1, 2)
-
-
-def deviation(norm: Norm, x: Tensor) -> Tensor:
-    """What a LayerNorm divides its centred input by. [..., D] -> [..., 1]"""
-    return (x.var(-1, correction=0, keepdim=True) + norm.eps).sqrt()
 
 
 def slope(u: Tensor, a: Tensor) -> Tensor:

@@ -68,6 +68,11 @@ def matmul(a: Tensor, b: Tensor) -> Tensor:
     return _half(a) @ _half(b) if _moves(a) and _moves(b) else a @ b
 
 
+def baddbmm(bias: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """BLOOM's scores: a product of two batches of matrices, and what is added to it."""
+    return beta * bias + alpha * matmul(batch1, batch2)
+
+
 def div(a: Any, b: Any, *, rounding_mode: None = None) -> Tensor:
     return a / (b.detach() if isinstance(b, Tensor) else b)
 
@@ -150,6 +155,7 @@ ATTNLRP: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(PRODUCTS, mul),
     **dict.fromkeys(QUOTIENTS, div),
     **dict.fromkeys(("matmul", "bmm"), matmul),
+    "baddbmm": baddbmm,
     **{name: activation(function) for name, function in ACTIVATIONS.items()},
     **{name: held(getattr(torch, name)) for name in ("sigmoid", "sqrt", "rsqrt", "reciprocal")},
     "pow": power,

@@ -140,6 +140,13 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return Product.apply(a, b, True) if _moves(a) and _moves(b) else a @ b
 
 
+def baddbmm(
+    bias: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: float = 1, alpha: float = 1
+) -> torch.Tensor:
+    """BLOOM's scores: a product of two batches of matrices, and what is added to it."""
+    return beta * bias + alpha * matmul(batch1, batch2)
+
+
 def div(a: Any, b: Any, *, rounding_mode: None = None) -> torch.Tensor:
     if not (_moves(a) and _moves(b)):
         return a * reciprocal(b) if _moves(b) else a / b
@@ -223,6 +230,7 @@ def lstm(
 RESCALE: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(("mul", "multiply"), mul),
     **dict.fromkeys(("matmul", "bmm"), matmul),
+    "baddbmm": baddbmm,
     **dict.fromkeys(("div", "truediv", "true_divide", "divide"), div),
     **dict.fromkeys(("pow", "float_power"), power),
     **{

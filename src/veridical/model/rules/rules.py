@@ -14,14 +14,17 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from veridical.core.errors import InputError
+from veridical.core.records import Batch, Output
+from veridical.model.classifier import Classifier, Edit
+from veridical.model.rules.opaque import hidden_operation, openly
 
 # Affine in the tensor that carries the input, or mere moving about of entries.
 LINEAR = frozenset(
     """
-    linear add sub rsub neg sum mean cumsum dropout embedding masked_fill where
+    linear addmm add sub rsub neg sum mean cumsum dropout embedding masked_fill where
     view reshape flatten unflatten transpose permute t mT contiguous unsqueeze squeeze expand expand_as repeat
     repeat_interleave movedim swapaxes cat concat stack split chunk unbind narrow select index_select gather
-    getitem roll flip pad to type float double clone detach alias as_strided requires_grad nan_to_num
+    getitem roll flip pad to type type_as float double clone detach alias as_strided requires_grad nan_to_num
     """.split()
 )
 
@@ -42,11 +45,24 @@ class Rules(TorchFunctionMode):
             return self.table[name](*args, **kwargs)
         result = func(*args, **kwargs)
         if name not in LINEAR and name != "get" and _carries(result) and _carries((args, kwargs)):
-            raise InputError(
-                f"{self.who} has no rule for the operation {name!r} in this model; use integrated_gradients, "
-                "which needs none."
-            )
+            raise InputError(_no_rule(self.who, name))
         return result
+
+
+def forward_by(rules: Rules, clf: Classifier, batch: Batch, edit: Edit) -> Output:
+    """A pass whose operations are those of the rules; one that hides from them is refused."""
+    with openly(clf.model), rules:
+        out = clf.forward(batch, edit=edit)
+    hidden = hidden_operation(out.logits)
+    if hidden is not None:
+        raise InputError(_no_rule(rules.who, hidden))
+    return out
+
+
+def _no_rule(who: str, operation: str) -> str:
+    return (
+        f"{who} has no rule for the operation {operation!r} in this model; use integrated_gradients, which needs none."
+    )
 
 
 def operation(name: str) -> str:
