@@ -8,10 +8,10 @@ DOCS_STAMP := .venv/.installed-docs
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # What `make test` leaves to `make test-all`; the markers are explained in pyproject.toml.
-LONG := slow or kill or device or families or notebooks or hostile
+LONG := slow or kill or device or families or notebooks or hostile or large
 PYTEST := $(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-.PHONY: install demo test test-fast test-all test-min lint wheel docs bench clean
+.PHONY: install demo test test-fast test-all test-large test-min lint wheel docs bench clean
 
 install: $(STAMP)
 
@@ -34,7 +34,11 @@ test-fast: install
 
 # Everything, the long ones too: at most 45 minutes.
 test-all: install
-	$(PYTEST) $(ARGS)
+	$(PYTEST) -m "not large" $(ARGS)
+
+# The larger embedded models: fetches half a gigabyte the first time, and keeps 1.1 GB.
+test-large: install
+	$(ONE_THREAD) $(BIN)/python -m pytest -m large $(ARGS)
 
 # The oldest versions that are allowed, in an environment of their own.
 test-min:

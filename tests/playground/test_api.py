@@ -111,6 +111,25 @@ def test_explanations_are_those_of_explain_and_can_be_read_as_exchange_files(cli
     assert [row.method for row in veridical.read_explanations(path)] == [line["method"] for line in lines]
 
 
+def test_one_class_is_explained_against_another(client):
+    clf = classifier()
+    target, contrast = clf.labels[0], clf.labels[1]
+    ask = {"model": "one", "text": TEXT, "methods": ["occlusion"], "target": target, "session": "s"}
+    line, _ = lines_of(client.post("/api/explain", json={**ask, "contrast": contrast}))
+    plain, _ = lines_of(client.post("/api/explain", json=ask))
+    (own,) = veridical.explain(clf, TEXT, "occlusion", target=target, contrast=contrast)
+    assert line["scores"] == pytest.approx(own.scores.tolist(), abs=1e-5)
+    assert line["scores"] != pytest.approx(plain["scores"], abs=1e-3)
+    assert (line["target_name"], line["contrast_name"]) == (target, contrast)
+    assert plain["contrast_name"] is None
+    same = client.post("/api/explain", json={**ask, "contrast": target})
+    assert same.status_code == 422
+    assert "a class is explained against another one" in same.json()["error"]["message"]
+    file = {key: value for key, value in ask.items() if key != "session"}
+    page = client.post("/api/export", json={**file, "contrast": contrast, "format": "html"}).text
+    assert f"{target} rather than {contrast}" in page
+
+
 def test_a_method_that_does_not_work_says_so_and_the_others_come(client):
     with opened(classifier("bilstm", "lstm")) as (_, other):
         ask = {"model": "lstm", "text": TEXT, "methods": ["alti", "gradient"], "session": "s"}

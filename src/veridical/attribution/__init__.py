@@ -9,13 +9,14 @@ and zeroed by `veridical.explain`; padding is 0. A method that draws may return 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.core.readable import shown
-from veridical.core.registry import Registry
+from veridical.core.registry import Choice, Registry
 
 Need = Literal["attention", "gradient", "layers", "questions"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,6 +65,17 @@ def insist_on_scores(scores: Any, shape: tuple[int, ...], who: str) -> None:
     if tuple(getattr(scores, "shape", ())) != shape or "complex" in str(getattr(scores, "dtype", "")):
         given = f"{type(scores).__name__} of shape {tuple(scores.shape)}" if hasattr(scores, "shape") else shown(scores)
         raise InputError(f"{who} returned {given}; it must return a real number for every token, of shape {shape}.")
+
+
+def warn_of_no_class(chosen: Iterable[Choice[Method]], contrast: Any, *, above: int = 3) -> None:
+    """A contrast changes nothing where the class does not count. `above` as in `warn_of_cuts`."""
+    same = [choice.label for choice in chosen if not choice.entry.of_target]
+    if contrast is not None and same:
+        warnings.warn(
+            f"{', '.join(same)}: scores are the same for every class, so the contrast does not change them.",
+            Caution,
+            stacklevel=above + 1,
+        )
 
 
 methods: Registry[Method] = Registry("attribution method", "veridical.attribution", "method")

@@ -46,29 +46,29 @@ def decompx_classifier(
         seen = trace(clf, batch)
         refuse(seen, how, batch.free)
         target(seen.logits)
-        assert target.classes is not None
+        weights = target.weights(seen.last)  # [B, C]
         if how.linear and not (seen.causal and bias == "equal" and activation == "tangent"):
             clf.backwards += len(batch.ids) * (seen.logits.shape[-1] if bias == "late" else 1)
-            scores = by_gradients(seen, how, target.classes)
+            scores = by_gradients(seen, how, weights)
         else:
             scores = torch.zeros_like(seen.last[..., 0])  # [B, T]
-            for row, label in enumerate(target.classes.tolist()):
+            for row in range(len(weights)):
                 keep = kept(seen, row)
                 *_, last = decompose(seen, row, how, memory=memory)
-                scores[row, keep] = head_shares(seen, row, how, last).logits[: len(keep), label]
+                scores[row, keep] = head_shares(seen, row, how, last).logits[: len(keep)] @ weights[row]
     return torch.where(batch.mask, scores, 0.0)
 
 
-def by_gradients(seen: Trace, how: How, classes: Tensor) -> Tensor:
+def by_gradients(seen: Trace, how: How, weights: Tensor) -> Tensor:
     """The scores where sharing does not depend on the decomposed vectors: tokens and biases each give the product of
-    their vectors with the gradient of the frozen network. [B] -> [B, T]"""
+    their vectors with the gradient of the frozen network. Of the sum of logits under `weights`: [B, C] -> [B, T]"""
     held, count = _held(seen, how), seen.logits.shape[-1]
     if how.bias == "late":
-        every = [torch.full_like(classes, label) for label in range(count)]
-        parts = [_parts(held, how, one_hot(label, count, seen.last)) for label in every]
+        every = torch.eye(count, dtype=weights.dtype, device=weights.device)[:, None].expand(-1, len(weights), -1)
+        parts = [_parts(held, how, label) for label in every]
         tokens, biases = (torch.stack(part, -1) for part in zip(*parts, strict=True))  # [B, T, C] each
-        return late(tokens, biases.sum(1))[torch.arange(len(classes), device=classes.device), :, classes]
-    tokens, biases = _parts(held, how, one_hot(classes, count, seen.last))
+        return torch.einsum("btc,bc->bt", late(tokens, biases.sum(1)), weights)
+    tokens, biases = _parts(held, how, weights)
     if how.bias in ("none", "token"):
         return tokens
     bearers = (seen.mask | (seen.read > 0)).to(tokens.dtype)  # as `kept` has them

@@ -57,6 +57,7 @@ def _captum(clf: Classifier, batch: Batch, target: Target, moves: torch.Tensor) 
     with torch.no_grad():
         out = clf.forward(batch)
         target(out.logits)
+    weights = target.weights(out.logits)  # [B, C]: one class, or one against another
 
     class FromEmbeddings(torch.nn.Module):
         def __init__(self) -> None:
@@ -65,10 +66,11 @@ def _captum(clf: Classifier, batch: Batch, target: Target, moves: torch.Tensor) 
 
         def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
             rows = batch if len(embeddings) == len(batch.ids) else _twice(batch)
-            return clf.forward(rows, edit=lambda _: embeddings).logits
+            logits = clf.forward(rows, edit=lambda _: embeddings).logits
+            return (logits * weights.repeat(len(logits) // len(weights), 1)).sum(-1, keepdim=True)
 
     text = out.embeddings.detach()
     baseline = torch.where(moves, torch.zeros_like(text), text)
     clf.backwards += len(text)
     explainer: Any = DeepLift(FromEmbeddings())
-    return explainer.attribute(text.requires_grad_(), baseline, target=target.classes).detach()
+    return explainer.attribute(text.requires_grad_(), baseline, target=0).detach()

@@ -5,7 +5,7 @@ import torch
 from veridical.attribution import method
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier
-from veridical.model.decompose.adjoint import adjoint, one_hot
+from veridical.model.decompose.adjoint import adjoint
 from veridical.model.decompose.trace import trace
 from veridical.model.target import Target
 
@@ -22,7 +22,6 @@ def frozen_gradient(clf: Classifier, batch: Batch, target: Target) -> torch.Tens
     """
     seen = trace(clf, batch)
     target(seen.logits)
-    assert target.classes is not None
     clf.backwards += len(batch.ids)  # the pass is made by hand, and costs what any other does
-    gradients = adjoint(seen, one_hot(target.classes, len(clf.labels), seen.last))
+    gradients = adjoint(seen, target.weights(seen.last))
     return torch.where(batch.mask, (gradients.block * seen.layers[0].x).sum(-1), 0.0)

@@ -43,7 +43,7 @@ def kernel_shap(
         new = np.r_[start:count, pairs + start : pairs + count]
         asked = [*ends, *inner[new]]
         answers = yield [erase(ex, [p for g in np.flatnonzero(~row) for p in groups[g]], by) for row in asked]
-        values = explained_value(answers, ex.target, of)
+        values = explained_value(answers, ex, of)
         if ends:
             empty, total, values, ends = values[1], values[0] - values[1], values[2:], []
         gains[new], start = values - empty, count

@@ -44,7 +44,7 @@ def lime(
     for count in looks(samples, error):
         asked = present[len(values) : count + 1]
         answers = yield [erase(ex, [p for g in np.flatnonzero(~row) for p in groups[g]], by) for row in asked]
-        values = np.append(values, explained_value(answers, ex.target, of))
+        values = np.append(values, explained_value(answers, ex, of))
         weights = Ridge(alpha=alpha).fit(present[: count + 1], values, sample_weight=nearness[: count + 1]).coef_
         off = _error(present[: count + 1], values, nearness[: count + 1], alpha, weights)
         if small(off, error):

@@ -12,10 +12,10 @@ from veridical.model.erase import Level, Operator, erase, intact, units
 Of = Literal["logit", "probability"]
 
 
-def explained_value(answers: Answers, target: int, of: Of) -> np.ndarray:
-    """The explained class's logit or probability in every answer. [n]"""
-    values = answers.logits if of == "logit" else answers.probabilities
-    return values[:, target].astype(np.float64)
+def explained_value(answers: Answers, ex: Explained, of: Of) -> np.ndarray:
+    """The explained class's logit or probability in every answer, less that of its contrast. [n]"""
+    values = (answers.logits if of == "logit" else answers.probabilities).astype(np.float64)
+    return values[:, ex.target] if ex.contrast is None else values[:, ex.target] - values[:, ex.contrast]
 
 
 def spread(ex: Explained, groups: list[list[int]], values: np.ndarray) -> np.ndarray:
@@ -31,5 +31,5 @@ def occlusion(ex: Explained, *, by: Operator = "delete", of: Of = "logit", level
     """How far the explained class falls when one token (or word) alone is erased."""
     groups = units(ex, level)
     answers = yield [intact(ex), *(erase(ex, group, by) for group in groups)]
-    values = explained_value(answers, ex.target, of)
+    values = explained_value(answers, ex, of)
     return spread(ex, groups, values[0] - values[1:])

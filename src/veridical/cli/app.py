@@ -19,9 +19,9 @@ from veridical.cli.speech import Debug, PlainGroup, With
 from veridical.cli.verb import Verb, to_markdown
 
 VERBS = (
-    *("demo", "train", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit", "compare"),
-    *("shortcuts", "card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate", "run"),
-    *("status", "serve", "doctor"),
+    *("demo", "train", "prompt", "explain", "list", "data list", "data show", "data fetch", "evaluate", "audit"),
+    *("compare", "shortcuts", "card", "report", "roar", "fresh", "guidance", "robustness", "attack", "pos", "validate"),
+    *("run", "status", "serve", "doctor"),
 )
 
 

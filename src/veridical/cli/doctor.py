@@ -29,6 +29,8 @@ VARIABLES = (
 )
 FOR = {  # what an extra is for
     "pos": "veridical pos",
+    "gguf": "the embedded decoder smollm2",
+    "lora": "veridical train --set train.lora=8",
     "ray": "--engine ray",
     "serve": "veridical serve",
     "tensorboard": "veridical train --report-to tensorboard",

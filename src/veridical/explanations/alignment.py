@@ -12,7 +12,7 @@ from veridical.explanations.exchange import Reading, units_of
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.encode import UNLIMITED, encode
-from veridical.model.target import classes_of, read_target
+from veridical.model.target import Contrast, classes_of, read_contrast, read_target
 
 
 def to_attributions(
@@ -68,6 +68,7 @@ def to_attributions(
                 options=row.options or {},
                 cost=row.cost,
                 sampling_error=row.sampling_error,
+                contrast=_contrast(row, explained, clf),
             )
         )
     return attributions
@@ -129,6 +130,12 @@ def _target(row: Reading, clf: Classifier) -> int:
         f"{row.where}: target {row.target!r} is not a class of {clf.name}; it has "
         f"{', '.join(f'{i} ({name})' for i, name in enumerate(clf.labels))}."
     )
+
+
+def _contrast(row: Reading, explained: int, clf: Classifier) -> int | None:
+    """The class that a row explains its own against, if it says one."""
+    which = read_contrast(explained, row.contrast, clf.labels)
+    return which.against if isinstance(which, Contrast) and isinstance(which.against, int) else None
 
 
 def _align(row: Reading, encoded: Encoded) -> np.ndarray:

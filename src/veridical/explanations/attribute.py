@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from veridical.attribution import insist_on_scores, methods, scores_of
+from veridical.attribution import insist_on_scores, methods, scores_of, warn_of_no_class
 from veridical.core.device import computing
 from veridical.core.errors import InputError
 from veridical.core.readable import shown
@@ -17,10 +17,11 @@ from veridical.explanations.explain import explained
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
+from veridical.model.lora import with_folded_adapters
 from veridical.model.memory import run_all
 from veridical.model.padding import insist_on_right_padding
 from veridical.model.sound import attending_fully, in_float32, insist_on_answers
-from veridical.model.target import Target
+from veridical.model.target import SECOND, Wanted
 
 
 def attribute(
@@ -32,6 +33,7 @@ def attribute(
     token_type_ids: torch.Tensor | None = None,
     special_tokens_mask: torch.Tensor | None = None,
     *,
+    contrast: int | str | torch.Tensor | None = None,
     device: str | None = None,
     **options: Any,
 ) -> torch.Tensor:
@@ -46,6 +48,8 @@ def attribute(
         token_type_ids: Segments of pairs. Default: 0 everywhere. [B, T]
         special_tokens_mask: 1 on special tokens, as tokenizers return it: methods that alter the input leave these as
             they are. Default: every attended position is altered. [B, T]
+        contrast: Explain the class against this one, as the difference of their logits: a class, a tensor of one for
+            each row, or `second`, the likeliest of the others.
         device: Where the model runs. Default: where it is. The ids may be anywhere.
         **options: The method's options as keywords.
 
@@ -59,12 +63,18 @@ def attribute(
     with computing(device):
         _insist_on_tensors(input_ids, attention_mask, token_type_ids, special_tokens_mask)
         choice = methods.choose(method, **options)
-        clf = classifier_of(model if isinstance(model, Classifier) else Classifier(attending_fully(in_float32(model))))
+        if not isinstance(model, Classifier):
+            model = Classifier(attending_fully(in_float32(with_folded_adapters(model))))
+        clf = classifier_of(model)
     batch = _batch(clf, input_ids, attention_mask, token_type_ids, special_tokens_mask)
-    classes = _classes(target, len(batch.ids), len(clf.labels), clf.device)
+    classes = _classes("target", target, len(batch.ids), len(clf.labels))
+    second = isinstance(contrast, str) and contrast == SECOND
+    against = SECOND if second else _classes("contrast", contrast, len(batch.ids), len(clf.labels))
+    warn_of_no_class([choice], contrast)
+    wanted = Wanted(classes, against)
     if choice.entry.asks:
-        return _finite(_asked(clf, batch, choice, classes).to(clf.device), choice)
-    return _finite(_looked(clf, batch, choice, classes), choice)
+        return _finite(_asked(clf, batch, choice, wanted).to(clf.device), choice)
+    return _finite(_looked(clf, batch, choice, wanted), choice)
 
 
 def _insist_on_tensors(ids: Any, *others: Any) -> None:
@@ -139,24 +149,25 @@ def _encoded(ids: torch.Tensor, types: torch.Tensor, attended: torch.Tensor, fre
     )
 
 
-def _classes(target: int | torch.Tensor | None, rows: int, classes: int, device: torch.device) -> torch.Tensor | None:
-    if target is None:
+def _classes(what: str, given: Any, rows: int, classes: int) -> list[int] | None:
+    """A class for each row."""
+    if given is None:
         return None
     try:
-        given = torch.as_tensor(target, device=device)
-        whole = not given.is_floating_point() and not given.is_complex()
-        chosen = given.long().expand(rows) if whole else given
+        chosen = torch.as_tensor(given).cpu()
+        whole = not chosen.is_floating_point() and not chosen.is_complex()
+        chosen = chosen.long().expand(rows) if whole else chosen
     except (RuntimeError, TypeError, ValueError, OverflowError) as problem:
         allowed = f"allowed: a class from 0 to {classes - 1}, or a tensor of {rows} of them"
-        raise InputError(f"The target {shown(target)} is not a class of this model; {allowed}.") from problem
+        raise InputError(f"The {what} {shown(given)} is not a class of this model; {allowed}.") from problem
     if not whole:
-        raise InputError(f"The target {shown(target)} is not a class of this model; classes are whole numbers.")
+        raise InputError(f"The {what} {shown(given)} is not a class of this model; classes are whole numbers.")
     if bool((chosen < 0).any()) or bool((chosen >= classes).any()):
-        raise InputError(f"The target {shown(target)} is not a class of this model; allowed: 0 to {classes - 1}.")
-    return chosen
+        raise InputError(f"The {what} {shown(given)} is not a class of this model; allowed: 0 to {classes - 1}.")
+    return chosen.tolist()
 
 
-def _looked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | None) -> torch.Tensor:
+def _looked(clf: Classifier, batch: Batch, choice: Any, wanted: Wanted) -> torch.Tensor:
     """In passes that fit into memory, as wide as the rows were given; in the precision of the method's scores."""
     by_row: dict[int, torch.Tensor] = {}
     needs = choice.entry.needs
@@ -165,7 +176,7 @@ def _looked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | 
         index = torch.tensor(rows, device=clf.device)
         tensors = (tensor[index] for tensor in (batch.ids, batch.types, batch.mask, batch.free))
         part = Batch(tuple(batch.encoded[row] for row in rows), *tensors)
-        target = Target(None if classes is None else classes[index])
+        target = wanted.target(rows, clf.device)
         scores = scores_of(choice.entry.run(clf, part, target, **choice.options))
         insist_on_scores(scores, tuple(part.ids.shape), choice.label)
         if target.logits is not None:  # else the method never looked
@@ -180,15 +191,14 @@ def _looked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | 
     return torch.stack([by_row[row] for row in range(len(batch.ids))])
 
 
-def _asked(clf: Classifier, batch: Batch, choice: Any, classes: torch.Tensor | None) -> torch.Tensor:
+def _asked(clf: Classifier, batch: Batch, choice: Any, wanted: Wanted) -> torch.Tensor:
     if not all(bool(batch.mask[row, : len(e.ids)].all()) for row, e in enumerate(batch.encoded)):
         raise InputError(f"{choice.label} takes rows padded at the right only; move the padding behind the text.")
     full = predict(clf, batch.encoded)
-    targets = full.logits.argmax(-1) if classes is None else classes.cpu().numpy()
-    asked = [
-        explained(clf, e, int(targets[row]), full.logits[row], full.probabilities[row])
-        for row, e in enumerate(batch.encoded)
-    ]
+    asked = []
+    for row, e in enumerate(batch.encoded):
+        target, against = wanted.settled(row, full.logits[row])
+        asked.append(explained(clf, e, target, full.logits[row], full.probabilities[row], against))
     scores = torch.zeros(batch.ids.shape, dtype=torch.float32)
     for row, (returned, _) in enumerate(ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked])):
         reply = scores_of(returned)

@@ -78,16 +78,16 @@ def _scored(explanation: Explanation) -> list[Piece]:
 
 
 def _meaning(explanation: Explanation) -> str:
-    return f"score for {explanation.label}" if explanation.signed else "score, without a sign"
+    return f"score for {explanation.question}" if explanation.signed else "score, without a sign"
 
 
 def _name(explanation: Explanation, same: Sequence[Explanation]) -> str:
-    alike = all(one.target == same[0].target for one in same)
-    return explanation.method if alike else f"{explanation.method} ({explanation.label})"
+    alike = all(one.question == same[0].question for one in same)
+    return explanation.method if alike else f"{explanation.method} ({explanation.question})"
 
 
 def _shared_class(same: Sequence[Explanation]) -> str:
-    alike = all(one.target == same[0].target for one in same)
+    alike = all(one.question == same[0].question for one in same)
     return f"explained: {class_line(same[0])}" if alike else "each explains a class of its own"
 
 

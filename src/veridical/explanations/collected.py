@@ -76,7 +76,7 @@ def _lines(by_method: Mapping[str, Sequence[Explanation]]) -> str:
     cells = [["text", "explained", "", "method", "words that matter most", ""]]
     count = max(map(len, by_method.values()), default=0)
     for same in list(zip(*by_method.values(), strict=False))[:SHOWN]:
-        one_class = len({explanation.target for explanation in same}) == 1
+        one_class = len({explanation.question for explanation in same}) == 1
         for place, explanation in enumerate(same):
             cells.append(_line(explanation, first=place == 0, same_class=place > 0 and one_class))
     if len(cells) == 1:
@@ -94,7 +94,7 @@ def _line(explanation: Explanation, *, first: bool, same_class: bool) -> list[st
     text = printable(explanation.text).replace("\n", " ")
     return [
         _short(printable(explanation.example.id), 16) if first else "",
-        "" if same_class else explanation.label,
+        "" if same_class else explanation.question,
         "" if same_class else f"{explanation.probabilities[explanation.target]:.3f}",
         explanation.method,
         words,

@@ -120,7 +120,9 @@ def cost_line(cost: Cost, sampling_error: float | None = None) -> str:
 
 
 def class_line(explanation: Explanation) -> str:
-    return f"{explanation.label} ({explanation.probabilities[explanation.target]:.3f})"
+    """`positive (0.987)`, or `positive (0.987) rather than negative (0.013)`"""
+    classes = [explanation.target] if explanation.contrast is None else [explanation.target, explanation.contrast]
+    return " rather than ".join(f"{explanation.labels[i]} ({explanation.probabilities[i]:.3f})" for i in classes)
 
 
 def top(every: Sequence[Piece], count: int = 3) -> list[Piece]:

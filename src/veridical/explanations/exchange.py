@@ -3,6 +3,7 @@
     id text context label       the example; label is a class index, or a list of them
     method options              the spec, and all options as a JSON object
     target target_name          the explained class
+    contrast contrast_name      the class that it is explained against, if any; no such columns in older files
     probabilities               of the classes
     tokens starts ends free     a unit per entry: its name, its characters in the text, was it explained
     scores                      one per unit
@@ -39,6 +40,7 @@ _LARGEST, _SMALLEST = 1e37, 1e-37  # of scores: metrics read them in single prec
 COLUMNS = (
     *("id", "text", "context", "label", "method", "options", "target", "target_name", "probabilities"),
     *("tokens", "starts", "ends", "free", "scores", "seconds", "forward", "backward", "sampling_error"),
+    *("contrast", "contrast_name"),
 )
 
 
@@ -65,6 +67,7 @@ class Reading:
     free: tuple[bool, ...] | None = None  # None: all units are explained
     cost: Cost = field(default_factory=Cost)
     sampling_error: float | None = None
+    contrast: int | str | None = None  # an index or a name
 
 
 def units_of(reading: Reading, text: str) -> list[tuple[Span, float]]:
@@ -119,6 +122,8 @@ def to_row(explanation: Explanation) -> dict[str, Any]:
         "forward": cost.forward,
         "backward": cost.backward,
         "sampling_error": explanation.sampling_error,
+        "contrast": explanation.contrast,
+        "contrast_name": explanation.contrast_label,
     }
 
 
@@ -157,9 +162,10 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Any:
 
     many = any(isinstance(row["label"], list) for row in rows)
     kinds = {
-        **dict.fromkeys(("id", "text", "context", "method", "options", "target_name"), pyarrow.string()),
+        **dict.fromkeys(("id", "text", "context", "method", "options"), pyarrow.string()),
+        **dict.fromkeys(("target_name", "contrast_name"), pyarrow.string()),
         "label": pyarrow.list_(pyarrow.int64()) if many else pyarrow.int64(),
-        "target": pyarrow.int64(),
+        **dict.fromkeys(("target", "contrast"), pyarrow.int64()),
         **dict.fromkeys(("probabilities", "scores"), pyarrow.list_(pyarrow.float32())),
         "tokens": pyarrow.list_(pyarrow.string()),
         **dict.fromkeys(("starts", "ends"), pyarrow.list_(pyarrow.int64())),
@@ -325,6 +331,7 @@ def _reading(values: Mapping[str, Any], where: str) -> Reading:
         free=None if free is None else tuple(free),
         cost=Cost(*(cells.number(name) or 0.0 for name in ("seconds", "forward", "backward"))),
         sampling_error=cells.number("sampling_error"),
+        contrast=cells.text("contrast_name") or cells.get("contrast", (int, str), "a class index or name"),
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 import torch
 
-from veridical.attribution import Method, Sampled, insist_on_scores, methods, scores_of
+from veridical.attribution import Method, Sampled, insist_on_scores, methods, scores_of, warn_of_no_class
 from veridical.core.device import computing
 from veridical.core.errors import Caution, InputError
 from veridical.core.kinds import as_annotated
@@ -30,7 +30,7 @@ from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.memory import passes
 from veridical.model.sound import insist_on_answers
-from veridical.model.target import Target, Which, classes_of, read_target
+from veridical.model.target import Wanted, Which, read_contrast, wanted_of
 
 Tick = Callable[[int], None]
 PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
@@ -48,6 +48,7 @@ def explain(
     method: str | Sequence[str] = "integrated_gradients",
     *,
     target: str | int = "predicted",
+    contrast: str | int | None = None,
     context: str | Iterable[str | None] | None = None,
     overlap: int | None = None,
     budget: int | None = None,
@@ -65,6 +66,8 @@ def explain(
             of two strings is a pair, a list of two strings is two texts.
         method: A name, options behind colons: `"integrated_gradients:steps=20"`. A list of names for several methods.
         target: The class to explain: `predicted`, `gold`, the name of a class or its index.
+        contrast: Explain the class against this one, as the difference of their logits: the name of a class, its
+            index, or `second`, the likeliest of the others. Without it the class's own logit is explained.
         context: What the model reads beside the text, such as a question: one string for all texts, or a list. It is
             not explained.
         overlap: Explain a text that is too long in windows that share so many tokens. Without it the text is cut, with
@@ -85,7 +88,7 @@ def explain(
     """
     with computing(device, budget):
         specs = [method] if isinstance(method, str) else list(method)
-        asked = _asked(clf, texts, specs, options, target=target, context=context, overlap=overlap)
+        asked = _asked(clf, texts, specs, options, about=(target, contrast), context=context, overlap=overlap)
         work = len(asked.encoded) * len(specs)
         with Report("Explaining", work, progress=for_work(progress, work)) as report:
             by_method = {
@@ -102,6 +105,7 @@ def explain_iter(
     method: str = "integrated_gradients",
     *,
     target: str | int = "predicted",
+    contrast: str | int | None = None,
     context: str | Iterable[str | None] | None = None,
     overlap: int | None = None,
     budget: int | None = None,
@@ -119,6 +123,8 @@ def explain_iter(
         texts: One text or several, in any form that `explain` takes.
         method: One method, options behind colons: `"lime:samples=300"`.
         target: The class to explain: `predicted`, `gold`, the name of a class or its index.
+        contrast: Explain the class against this one, as the difference of their logits: the name of a class, its
+            index, or `second`, the likeliest of the others. Without it the class's own logit is explained.
         context: What the model reads beside the text: one string for all texts, or a list.
         overlap: Explain a text that is too long in windows that share so many tokens.
         budget: Padded tokens that the model is given at once. Default: 2048 on a CPU; found by itself elsewhere.
@@ -134,7 +140,7 @@ def explain_iter(
         ...     print(found)
     """
     with computing(device, budget):
-        asked = _asked(clf, texts, [method], options, target=target, context=context, overlap=overlap)
+        asked = _asked(clf, texts, [method], options, about=(target, contrast), context=context, overlap=overlap)
     return _one_by_one(asked, budget, device, progress)
 
 
@@ -172,7 +178,7 @@ def _asked(
     specs: Sequence[str],
     options: Mapping[str, Any],
     *,
-    target: str | int,
+    about: tuple[str | int, str | int | None],
     context: str | Iterable[str | None] | None,
     overlap: int | None,
 ) -> _Asked:
@@ -181,7 +187,8 @@ def _asked(
         raise InputError("explain was given no method; name at least one, or leave it out.")
     examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
     chosen = [methods.choose(spec, **options) for spec in specs]
-    which = read_target(target, clf.labels)
+    which = read_contrast(*about, clf.labels)
+    warn_of_no_class(chosen, about[1], above=4)
     encoded = clf.encode(examples, overlap=overlap)
     warn_of_cuts(clf, encoded, above=4)
     return _Asked(clf, encoded, chosen, which)
@@ -229,14 +236,14 @@ def _in_order(
     tick: Tick,
 ) -> Iterator[Attribution]:
     """The same, each as soon as it and all before it are there."""
-    classes = classes_of(which, [e.example for e in encoded], clf.labels)
+    wanted = wanted_of(which, [e.example for e in encoded], clf.labels)
     run = _ask if choice.entry.asks else _look
     if not any(e.start for e in encoded):
-        yield from run(clf, encoded, choice, classes, budget, tick)
+        yield from run(clf, encoded, choice, wanted, budget, tick)
         return
     # A text in windows is one prediction, the mean of theirs, and one class is explained in all of them.
     means = window_means(encoded, predict(clf, encoded, budget=budget).logits)
-    by_window = run(clf, encoded, choice, classes or [int(row.argmax()) for row in means], budget, tick)
+    by_window = run(clf, encoded, choice, wanted.settled_all(means), budget, tick)
     probabilities = clf.probabilities(torch.from_numpy(means)).numpy()
     for group in groups(encoded):
         windows = [encoded[index] for index in group]
@@ -247,7 +254,7 @@ def _look(
     clf: Classifier,
     encoded: Sequence[Encoded],
     choice: Choice[Method],
-    classes: list[int] | None,
+    wanted: Wanted,
     budget: int | None,
     tick: Tick,
 ) -> Iterator[Attribution]:
@@ -258,7 +265,7 @@ def _look(
         attention = clf.eager() if "attention" in method.needs else nullcontext()
         # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
         with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
-            attributed.update(_looked(clf, encoded, choice, classes, rows))
+            attributed.update(_looked(clf, encoded, choice, wanted, rows))
         tick(len(rows))
 
     waiting = iter(range(len(encoded)))
@@ -270,11 +277,11 @@ def _look(
 
 
 def _looked(
-    clf: Classifier, encoded: Sequence[Encoded], choice: Choice[Method], classes: list[int] | None, rows: list[int]
+    clf: Classifier, encoded: Sequence[Encoded], choice: Choice[Method], wanted: Wanted, rows: list[int]
 ) -> dict[int, Attribution]:
     """Those of one batch, by their place."""
     batch = clf.collate([encoded[i] for i in rows])
-    target = Target(None if classes is None else torch.tensor([classes[i] for i in rows], device=clf.device))
+    target = wanted.target(rows, clf.device)
     began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
     returned = choice.entry.run(clf, batch, target, **choice.options)
     scores = scores_of(returned)  # [B, T]
@@ -301,6 +308,7 @@ def _looked(
             options=choice.options,
             cost=Cost(seconds * len(encoded[index].ids) / tokens, *passed),
             sampling_error=returned.error[row] if isinstance(returned, Sampled) else None,
+            contrast=None if target.against is None else int(target.against[row]),
         )
         for row, index in enumerate(rows)
     }
@@ -310,23 +318,17 @@ def _ask(
     clf: Classifier,
     encoded: Sequence[Encoded],
     choice: Choice[Method],
-    classes: list[int] | None,
+    wanted: Wanted,
     budget: int | None,
     tick: Tick,
 ) -> Iterator[Attribution]:
     for part in _parts(range(len(encoded)), PART):
         began = time.perf_counter()
         full = predict(clf, [encoded[i] for i in part], budget=budget)
-        asked = [
-            explained(
-                clf,
-                encoded[i],
-                int(full.logits[row].argmax()) if classes is None else classes[i],
-                full.logits[row],
-                full.probabilities[row],
-            )
-            for row, i in enumerate(part)
-        ]
+        asked = []
+        for row, i in enumerate(part):
+            target, contrast = wanted.settled(i, full.logits[row])
+            asked.append(explained(clf, encoded[i], target, full.logits[row], full.probabilities[row], contrast))
         replies = ask(clf, [choice.entry.run(ex, **choice.options) for ex in asked], budget=budget)
         seconds = time.perf_counter() - began
         weight = [questions * len(ex.encoded.ids) for ex, (_, questions) in zip(asked, replies, strict=True)]
@@ -341,11 +343,17 @@ def _ask(
                 options=choice.options,
                 cost=Cost(seconds * share / max(1, sum(weight)), questions + 1, 0),
                 sampling_error=returned.error if isinstance(returned, Sampled) else None,
+                contrast=ex.contrast,
             )
 
 
 def explained(
-    clf: Classifier, encoded: Encoded, target: int, logits: np.ndarray, probabilities: np.ndarray
+    clf: Classifier,
+    encoded: Encoded,
+    target: int,
+    logits: np.ndarray,
+    probabilities: np.ndarray,
+    contrast: int | None = None,
 ) -> Explained:
     """What an asker sees of one example."""
     return Explained(
@@ -354,6 +362,7 @@ def explained(
         probabilities=probabilities,
         logits=logits,
         mask_id=getattr(clf.tokenizer, "mask_token_id", None),
+        contrast=contrast,
     )
 
 

@@ -25,7 +25,7 @@ class Explanation(Attribution, Tabular):
     # A row per token of the text, special ones left out.
     COLUMNS: ClassVar[Columns] = {
         **{"example": str, "method": str, "class": str, "probability": float, "position": int, "token": str},
-        **{"start": int, "end": int, "word_index": int, "word": str, "score": float},
+        **{"start": int, "end": int, "word_index": int, "word": str, "score": float, "contrast": str},
     }
 
     tokens: tuple[str, ...]  # T, as the tokenizer writes them, special ones included
@@ -69,6 +69,16 @@ class Explanation(Attribution, Tabular):
         """Name of the explained class."""
         return self.labels[self.target]
 
+    @property
+    def contrast_label(self) -> str | None:
+        """Name of the class that it is explained against, if any."""
+        return None if self.contrast is None else self.labels[self.contrast]
+
+    @property
+    def question(self) -> str:
+        """What is explained, in words: `positive`, or `positive rather than negative`."""
+        return self.label if self.contrast is None else f"{self.label} rather than {self.labels[self.contrast]}"
+
     def __str__(self) -> str:
         from veridical.explanations.display import as_text
 
@@ -76,7 +86,7 @@ class Explanation(Attribution, Tabular):
 
     def __repr__(self) -> str:
         probability = float(self.probabilities[self.target])
-        return f"Explanation({self.method}, {self.label!r} {probability:.3f}, {self.text[:40]!r})"
+        return f"Explanation({self.method}, {self.question!r} {probability:.3f}, {self.text[:40]!r})"
 
     def _repr_html_(self) -> str:
         from veridical.explanations.page import explain_snippet
@@ -102,6 +112,7 @@ class Explanation(Attribution, Tabular):
                 "word_index": word,
                 "word": words[word] if word >= 0 else None,
                 "score": float(self.scores[position]),
+                "contrast": self.contrast_label,
             }
 
     def plot(self, *, ax: Axes | None = None, figsize: tuple[float, float] | None = None) -> Axes:

@@ -65,6 +65,7 @@ def join_windows(
                     sum(c.backward for c in costs),
                 ),
                 sampling_error=_largest([by_window[index].sampling_error for index in group]),
+                contrast=first.contrast,
             )
         )
     return joined

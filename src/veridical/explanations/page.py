@@ -21,11 +21,14 @@ def explain_page(
     model: str,
     data: str = "",
     target: str = "predicted",
+    contrast: str | None = None,
     level: Level = "word",
     footer: str = "Made by Veridical.",
 ) -> str:
     """One page from explanations by method, each list over the same texts in the same order."""
     named = {"predicted": "the one the model predicts", "gold": "the gold one"}.get(target, target)
+    if contrast is not None:
+        named += f", against {'the likeliest other one' if contrast == 'second' else contrast}"
     return render(
         "explanations/explain.html",
         title=f"What {model} looks at",
@@ -75,7 +78,7 @@ def _text(same: Sequence[Explanation], level: Level) -> dict[str, Any]:
         "id": example.id,
         "predicted": labels[order[0]],
         # None: each says its own
-        "explained": first.label if all(explanation.target == first.target for explanation in same) else None,
+        "explained": first.question if len({explanation.question for explanation in same}) == 1 else None,
         "gold": gold,
         "right": isinstance(example.label, tuple) or example.label == order[0],
         "classes": [{"name": labels[i], "p": float(probabilities[i])} for i in shown],
@@ -84,7 +87,7 @@ def _text(same: Sequence[Explanation], level: Level) -> dict[str, Any]:
         "methods": [
             {
                 "name": explanation.method,
-                "explained": explanation.label,
+                "explained": explanation.question,
                 "time": duration(explanation.cost.seconds),
                 "cost": cost_line(explanation.cost, explanation.sampling_error),
                 "pieces": [_piece(piece, explanation.signed) for piece in pieces(explanation, level)],

@@ -83,6 +83,11 @@ class Classifier:
         overlapping windows per example as its text needs, in order."""
         if self.tokenizer is None:
             raise InputError("This classifier was given without its tokenizer, so it cannot read text; pass both.")
+        if getattr(self.model.config, "veridical_prompt", None) and any(e.context is not None for e in examples):
+            raise InputError(
+                f"{self.name} has a prompt, in which there is no place for a context; write it into the text, or leave "
+                "it out."
+            )
         return encode(self.tokenizer, examples, min(limit or self.limit, self.limit), overlap)
 
     def read_at_most(self, limit: int) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from veridical.core.assets import fetch
 from veridical.core.device import device_of, said_device
 from veridical.core.errors import Caution, InputError
 from veridical.core.readable import insist_on_characters, shown
@@ -18,10 +18,13 @@ from veridical.core.registry import resolve
 from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
+from veridical.model.embedded import folder_of
+from veridical.model.lora import with_folded_adapters
 from veridical.model.memory import move
 from veridical.model.names import ENCODERS, insist_on_model
 from veridical.model.padding import with_pad_token
 from veridical.model.pretrained import read_config, read_model, refusing
+from veridical.model.prompted import prompted
 from veridical.model.sound import (
     attending_fully,
     in_float32,
@@ -31,13 +34,16 @@ from veridical.model.sound import (
     insist_on_vocabulary,
     with_full_attention,
 )
+from veridical.model.template import insist_on_prompt
 
 
 def load(
     source: Any,
     tokenizer: Any = None,
     *,
-    labels: Sequence[str] | None = None,
+    labels: Sequence[str] | Mapping[str, str] | None = None,
+    prompt: str | None = None,
+    chat: bool = False,
     multilabel: bool = False,
     seed: int = 0,
     device: str | torch.device | None = None,
@@ -45,11 +51,15 @@ def load(
     """Load a classifier, with its tokenizer. Weights are read from safetensors files only, and no remote code is run.
 
     Args:
-        source: A model's folder, a run's folder, a hub id, `minilm` (the embedded encoder), a transformers model, or a
-            `pipeline("text-classification")`. Behind a name `:layers=3` keeps the first three layers, and `:head=tanh`
-            gives BigBird the head of explanation regularisation.
+        source: A model's folder, a run's folder, a hub id, an embedded model (`minilm`, `mpnet`, `smollm2`), a
+            transformers model, or a `pipeline("text-classification")`. Behind a name `:layers=3` keeps the first three
+            layers, and `:head=tanh` gives BigBird the head of explanation regularisation.
         tokenizer: The tokenizer of a model that is given as an object; a fast one.
         labels: Names of classes, for which the model gets a new head that is not trained. Of a folder or hub id only.
+            With a prompt: the word that stands for each class, as it follows the prompt, space included.
+        prompt: Make a classifier of a causal language model: a text in which `{text}` stands once. The classes are the
+            words of `labels`, each one token; only the text is explained and erased.
+        chat: Whether the prompt is a user's turn in the model's chat template.
         multilabel: Whether a text may have several of these classes.
         seed: The seed that the new head is drawn from.
         device: Where the model runs: cpu, cuda, cuda:1, mps, or auto, which takes the accelerator that there is, else
@@ -62,26 +72,50 @@ def load(
     Example:
         >>> clf = veridical.load("runs/mine")
         >>> clf = veridical.load(model, tokenizer)
+        >>> words = {"negative": " negative", "positive": " positive"}
+        >>> clf = veridical.load("smollm2", prompt="Review:\\n{text}\\nSentiment:", labels=words)
     """
     where = said_device() if device is None else device_of(device)  # before anything is loaded
-    if labels is not None:
+    asked = _prompt_of(source, prompt, labels, chat)
+    if labels is not None and asked is None:
         _insist_on_names(source, labels)
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline, or a Classifier
         source, tokenizer = source.model, tokenizer or source.tokenizer
     if isinstance(source, torch.nn.Module):
         if tokenizer is None:
             raise InputError("A model given as an object needs its tokenizer too: load(model, tokenizer).")
-        clf = Classifier(attending_fully(in_float32(source)), tokenizer)
+        clf = Classifier(attending_fully(in_float32(with_folded_adapters(source))), tokenizer)
         with_pad_token(clf.model, tokenizer)
         insist_on_finite(clf.model, clf.name)
         insist_on_vocabulary(clf.model, tokenizer, clf.name)
     elif isinstance(source, (str, Path)):
-        clf, where = _from_files(str(source), labels, multilabel, seed), where or device_of()
+        names = None if labels is None else list(labels)
+        clf, where = _from_files(str(source), names, multilabel, seed, prompt=asked), where or device_of()
     else:
         raise InputError(
             f"load takes a folder, a hub id, a model with its tokenizer or a pipeline; {shown(source)} is none of them."
         )
     return _placed(clf, where)
+
+
+@dataclass(frozen=True)
+class _Prompt:
+    """What makes a classifier of a language model."""
+
+    prompt: str
+    labels: Mapping[str, str]
+    chat: bool
+
+
+def _prompt_of(source: Any, prompt: Any, labels: Any, chat: bool) -> _Prompt | None:
+    if prompt is None:
+        if chat:
+            raise InputError("chat is of a prompt; give prompt='...{text}...' too, or leave chat out.")
+        return None
+    insist_on_prompt(prompt, labels, chat=chat)
+    if not isinstance(source, (str, Path)):
+        raise InputError("prompt makes a classifier of a model from a folder or the hub; name it instead.")
+    return _Prompt(prompt, labels, chat)
 
 
 def _insist_on_names(source: Any, labels: Any) -> None:
@@ -142,12 +176,17 @@ def _placed(clf: Classifier, device: torch.device | None) -> Classifier:
 
 
 def _from_files(
-    spec: str, labels: Sequence[str] | None, multilabel: bool, seed: int, dropout: float | None = None
+    spec: str,
+    labels: Sequence[str] | None,
+    multilabel: bool,
+    seed: int,
+    dropout: float | None = None,
+    prompt: _Prompt | None = None,
 ) -> Classifier:
     given = read_place(spec).options
     where = insist_on_model(spec)
     if where in ENCODERS:
-        where = str(fetch(ENCODERS[where]))
+        where = str(folder_of(where))
     with refusing(spec):
         config = _configured(read_config(where, spec), spec, labels, multilabel, dropout)
         if not hasattr(config, "quantization_config"):
@@ -157,6 +196,8 @@ def _from_files(
     insist_on_vocabulary(model, tokenizer, repr(spec))
     with_pad_token(model, tokenizer)
     insist_on_finite(model, repr(spec))
+    if prompt is not None:
+        return prompted(where, model, tokenizer, spec, prompt.prompt, prompt.labels, chat=prompt.chat)
     untrained = bool(info["missing_keys"]) or bool(info.get("mismatched_keys"))
     if untrained and labels is None:
         warnings.warn(

@@ -14,7 +14,7 @@ from veridical.core.spec import Spec, read_place
 from veridical.core.values import read
 
 HUB_ID = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
-ENCODERS = {"minilm": "minilm"}  # names of embedded encoders -> their asset
+ENCODERS = {"minilm": "minilm", "mpnet": "mpnet", "smollm2": "smollm2"}  # names of embedded models -> their asset
 OPTIONS = ("layers", "head")  # of every model but the BiLSTM
 PATIENCE = 5.0  # seconds in which the hub has to answer whether it has a model
 WIDTH = 128  # of the BiLSTM and of its attention: Recursive ROAR's, for everything but bAbI
@@ -105,6 +105,11 @@ def _folder(source: str) -> str:
     if os.path.exists(path / "model" / "config.json"):  # a run folder
         return str(path / "model")
     if os.path.isdir(path):
+        if not os.path.exists(path / "config.json") and os.path.exists(path / "adapter_config.json"):
+            raise InputError(
+                f"The folder {source!r} holds an adapter, not a model; fold it into its model with peft "
+                "(model.merge_and_unload().save_pretrained(...)) and name that folder."
+            )
         if not os.path.exists(path / "config.json"):
             raise InputError(
                 f"The folder {source!r} holds no model (no config.json, nor model/config.json as in a finished run); "

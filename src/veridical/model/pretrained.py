@@ -32,7 +32,7 @@ def read_model(where: str, config: Any, seed: int) -> tuple[Any, Any, dict[str, 
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
-    with torch.random.fork_rng(devices=[]), _quietly():
+    with torch.random.fork_rng(devices=[]), quietly():
         torch.default_generator.manual_seed(seed)
         model, info = AutoModelForSequenceClassification.from_pretrained(
             where,
@@ -44,6 +44,16 @@ def read_model(where: str, config: Any, seed: int) -> tuple[Any, Any, dict[str, 
             ignore_mismatched_sizes=True,  # insist_on_fit says more than the error would
         )
     return model, AutoTokenizer.from_pretrained(where, trust_remote_code=False), info
+
+
+def read_language_model(where: str, config: Any) -> Any:
+    """The causal language model of the same files, which has a head for every token."""
+    from transformers import AutoModelForCausalLM
+
+    with quietly():
+        return AutoModelForCausalLM.from_pretrained(
+            where, config=config, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
 
 
 @contextmanager
@@ -68,12 +78,12 @@ def refusing(spec: str) -> Iterator[None]:
     except Exception as problem:
         raise InputError(
             f"No classifier could be loaded from {spec!r} ({_reason(problem)}). Give a folder with config.json, "
-            "model.safetensors and a tokenizer, a hub id, a run folder, or 'minilm'."
+            "model.safetensors and a tokenizer, a hub id, a run folder, 'minilm', 'mpnet' or 'smollm2'."
         ) from problem
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Without transformers' bar and report on loading; what matters of it we say ourselves."""
     from transformers.utils import logging
 

@@ -188,11 +188,11 @@ def _explanations(app: FastAPI, house: House) -> None:
         """What each method says of a text, a line as each is done, the cheapest first."""
         model = house.model(asked.model)
         choices = methods.chosen(asked.methods, house.costs[model.name])
-        target = explanations.checked_target(model, asked.target)
+        which = explanations.checked_question(model, asked.target, asked.contrast)
         job = house.job()
         house.newest(asked.session, model.name, "explain", ["explain", "curves", "agreement"], job)
         counted = house.costs[model.name].passes
-        work = explanations.lines(house.explainer, model, asked.text, asked.context, choices, target, job, counted)
+        work = explanations.lines(house.explainer, model, asked.text, asked.context, choices, which, job, counted)
         return Lines(house.explain_along(job, work))
 
     @app.post("/api/agreement", responses=STREAM, response_class=Lines)
@@ -211,11 +211,11 @@ def _explanations(app: FastAPI, house: House) -> None:
         """The explanations of a text as a file: a page of its own, or rows of the exchange schema."""
         model = house.model(asked.model)
         choices = methods.chosen(asked.methods, house.costs[model.name])
-        target = explanations.checked_target(model, asked.target)
+        which = explanations.checked_question(model, asked.target, asked.contrast)
         job = house.job()
-        work = explanations.all_of(house.explainer, model, asked.text, asked.context, choices, target, job)
+        work = explanations.all_of(house.explainer, model, asked.text, asked.context, choices, which, job)
         found = [each async for each in house.explain_along(job, work).lines()]
-        body = exporting.written(asked.format, found, model.path, target, asked.level)
+        body = exporting.written(asked, found, model.path)
         return exporting.attachment(asked.format, body)
 
 

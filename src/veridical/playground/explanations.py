@@ -16,14 +16,14 @@ from veridical.explanations.exchange import to_row
 from veridical.explanations.explain import attributions
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.passes import BACKWARD
-from veridical.model.target import read_target
+from veridical.model.target import Which, read_contrast, read_target
 from veridical.playground.job import Job
 from veridical.playground.limits import REMEMBERED
 from veridical.playground.problem import ProblemError, WithdrawnError, problem_of
 from veridical.playground.served import Served
 from veridical.playground.text import read
 
-Key = tuple[str, str, str | None, str, str]  # model, text, context, method, target
+Key = tuple[str, str, str | None, str, Which]  # model, text, context, method, what is explained
 
 
 class Explainer:
@@ -37,17 +37,16 @@ class Explainer:
         self._held: OrderedDict[Key, tuple[Explanation, list[str]]] = OrderedDict()
 
     def explain(
-        self, model: Served, text: str, context: str | None, choice: Choice[Method], target: str
+        self, model: Served, text: str, context: str | None, choice: Choice[Method], which: Which
     ) -> tuple[Explanation, list[str]]:
         """The explanation of a text, in windows where it is long, and what is to be said about it."""
-        key = (model.name, text, context, choice.label, target)
+        key = (model.name, text, context, choice.label, which)
         if key in self._held:
             self._held.move_to_end(key)
             return self._held[key]
         clf = model.explains
         held = read(clf, text, context)
         with _heard() as notes:
-            which = read_target(target, clf.labels)
             (found,) = attributions(clf, held.windows, choice, which, budget=self._budget)
         if len(held.windows) > 1:
             notes.append(f"Longer than the model reads: explained in {len(held.windows)} windows that share tokens.")
@@ -82,7 +81,7 @@ def lines(
     text: str,
     context: str | None,
     choices: Sequence[Choice[Method]],
-    target: str,
+    which: Which,
     job: Job,
     counted: Mapping[str, float],
 ) -> Iterator[dict[str, Any]]:
@@ -90,7 +89,7 @@ def lines(
     for choice in choices:
         try:
             job.check()
-            explanation, notes = explainer.explain(model, text, context, choice, target)
+            explanation, notes = explainer.explain(model, text, context, choice, which)
         except WithdrawnError:
             raise
         except Exception as problem:
@@ -132,13 +131,13 @@ def all_of(
     text: str,
     context: str | None,
     choices: Sequence[Choice[Method]],
-    target: str,
+    which: Which,
     job: Job,
 ) -> Iterator[Explanation]:
     """Every explanation, and an error where there is one that does not work: for a file that shall be whole."""
     for choice in choices:
         job.check()
-        yield explainer.explain(model, text, context, choice, target)[0]
+        yield explainer.explain(model, text, context, choice, which)[0]
 
 
 def checked_target(model: Served, target: str) -> str:
@@ -147,3 +146,8 @@ def checked_target(model: Served, target: str) -> str:
         raise ProblemError(422, "input", "A text that is typed has no gold label; choose predicted or a class.")
     read_target(target, model.labels)
     return target
+
+
+def checked_question(model: Served, target: str, contrast: str | None) -> Which:
+    """What is explained: a class, or one against another."""
+    return read_contrast(checked_target(model, target), contrast, model.labels)

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from starlette.responses import Response
 
-from veridical.core.records import Level
 from veridical.explanations.exchange import write_explanations
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.page import explain_page
+from veridical.playground.requests import ExportAsked
 
 Format = Literal["html", "json", "parquet"]
 KINDS: dict[Format, tuple[str, str]] = {  # its type, and the ending of its name
@@ -28,13 +28,13 @@ FILES: dict[int | str, dict[str, Any]] = {
 }
 
 
-def written(kind: Format, found: Sequence[Explanation], model: str, target: str, level: Level) -> bytes:
+def written(asked: ExportAsked, found: Sequence[Explanation], model: str) -> bytes:
     """The bytes of the file."""
-    if kind == "html":
-        page = explain_page({each.method: [each] for each in found}, model=model, data="", target=target, level=level)
-        return page.encode()
+    if asked.format == "html":
+        said = {"target": asked.target, "contrast": asked.contrast, "level": asked.level}
+        return explain_page({each.method: [each] for each in found}, model=model, data="", **said).encode()
     with tempfile.TemporaryDirectory() as folder:
-        return write_explanations(Path(folder) / f"explanations{KINDS[kind][1]}", found).read_bytes()
+        return write_explanations(Path(folder) / f"explanations{KINDS[asked.format][1]}", found).read_bytes()
 
 
 def attachment(kind: Format, body: bytes) -> Response:

@@ -44,6 +44,7 @@ class ExplainAsked(Asked):
 
     methods: Specs
     target: Name = "predicted"
+    contrast: Name | None = None
     level: Level = "word"
     session: Name
 
@@ -67,6 +68,7 @@ class AgreementAsked(Asked):
 class ExportAsked(Asked):
     methods: Specs
     target: Name = "predicted"
+    contrast: Name | None = None
     level: Level = "word"
     format: Literal["html", "json", "parquet"]
 

@@ -31,7 +31,11 @@ from veridical.training.train import SCORES, Run, read_run
 
 CARD = "README.md"
 MARK = "<!-- Written by `veridical card`, which writes it anew; without this line it leaves the file alone. -->"
-BASES = {"minilm": "sentence-transformers/all-MiniLM-L6-v2"}  # embedded encoders -> what the hub calls them
+BASES = {
+    "minilm": "sentence-transformers/all-MiniLM-L6-v2",
+    "mpnet": "sentence-transformers/all-mpnet-base-v2",
+    "smollm2": "HuggingFaceTB/SmolLM2-135M-Instruct",
+}  # embedded encoders -> what the hub calls them
 OWN_TYPES = ("bilstm-attention", "big_bird_tanh")  # which plain transformers cannot load
 LISTS = {
     "believe": "Believe",

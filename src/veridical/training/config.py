@@ -48,6 +48,8 @@ class TrainConfig:
     betas: tuple[float, float] = later((0.9, 0.999))  # of Adam: decay of the running mean and of the mean square
     dropout: Share | None = later(None)  # everywhere in the model; none: the model's own
     data_seed: Seed | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
+    # The rank of adapters on the attention's maps, trained with the head in place of all weights; none: all weights.
+    lora: Annotated[int, between(1, 1024)] | None = later(None)
     enough: float | None = later(None)  # of the dev score: the first epoch that reaches it is the last
 
     def __post_init__(self) -> None:
@@ -74,6 +76,9 @@ BILSTM = TrainConfig(
 )
 
 
+LORA_RATE = 5e-4  # of adapters, which begin at 0, unless another is given: ten times that of weights
+
+
 def defaults(model: str, bound: str | None = None) -> TrainConfig:
     """The settings a model is trained with unless told otherwise; under a bound the lowest dev loss is kept."""
     usual = BILSTM if base_name(model) == "bilstm" else TrainConfig()
@@ -82,4 +87,9 @@ def defaults(model: str, bound: str | None = None) -> TrainConfig:
 
 def settings(config: TrainConfig | Mapping[str, Any] | None, base: TrainConfig, *, where: str = "train") -> TrainConfig:
     """The settings that were given: whole, or a table of some on top of others."""
-    return config if isinstance(config, TrainConfig) else build(TrainConfig, config or {}, base=base, where=where)
+    if isinstance(config, TrainConfig):
+        return config
+    given = config or {}
+    if given.get("lora") not in (None, "none") and "lr" not in given:
+        base = dataclasses.replace(base, lr=LORA_RATE)
+    return build(TrainConfig, given, base=base, where=where)

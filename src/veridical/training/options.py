@@ -14,7 +14,7 @@ from veridical.training.config import TrainConfig, defaults, settings
 SAVE_STEPS = 200  # between two checkpoints inside an epoch
 Trained = Annotated[
     str,
-    Help("What is trained: minilm, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL"),
+    Help("What is trained: minilm, mpnet, smollm2, minilm:layers=3, bilstm, a folder, a hub id.", "MODEL"),
     Checked("veridical.model.names", "insist_on_trained", places=True),
 ]
 Table = TrainConfig | Mapping[str, Any] | None

@@ -32,6 +32,7 @@ from veridical.grid.claim import claimed
 from veridical.grid.liveness import WORK, forget
 from veridical.model.accuracy import BINS, Scores, score, targets
 from veridical.model.load import create
+from veridical.model.lora import add_adapters, fold_adapters
 from veridical.model.memory import move
 from veridical.model.names import recorded
 from veridical.training.bound import constrain
@@ -39,6 +40,7 @@ from veridical.training.bound import label as bound_label
 from veridical.training.config import TrainConfig
 from veridical.training.journal import CHECKPOINT, LOG, State
 from veridical.training.loop import fit
+from veridical.training.low_rank import insist_on_low_rank
 from veridical.training.options import TrainOptions
 from veridical.training.run import Run
 from veridical.training.selection import BEST, failure
@@ -68,6 +70,7 @@ def train(options: TrainOptions) -> Run:
     """
     model, seed, limit, config = options.model, options.seed, options.limit, options.settings()
     chosen, bounds = constrain(read_objective(options.objective), options.bound)
+    insist_on_low_rank(config, chosen, model)
     dataset = _dataset(options.data, limit)
     _check(dataset, config, bounded=bool(bounds))
     name = objective_label(chosen)
@@ -89,6 +92,8 @@ def train(options: TrainOptions) -> Run:
     threads, device = _threads(folder, config), _device(accelerator)
     with own_threads(threads, device):
         clf = create(model, dataset, seed=seed, max_length=config.max_length, dropout=config.dropout)
+        if config.lora is not None:
+            add_adapters(clf.model, config.lora, seed)
         move(clf, device)
         held = {split: examples for split, examples in dataset.splits.items() if examples}
         encoded = {split: clf.encode(examples) for split, examples in held.items()}
@@ -202,6 +207,8 @@ def _finish(task: Task, state: State) -> None:
 
 def _keep(task: Task, state: State) -> dict[str, Scores]:
     """Write the model and its predictions; returns the scores of every split that has labels."""
+    if task.config.lora is not None:
+        fold_adapters(task.clf.model)  # what is saved needs no adapters, and the predictions are those of what is saved
     answers: dict[str, Answers] = {}
     scores: dict[str, Scores] = {}
     for split in task.encoded:

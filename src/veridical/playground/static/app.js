@@ -202,7 +202,7 @@ function typing() {
 // Takes over what an address says, as far as it is offered here.
 async function take(found) {
   const names = desk.info.models.map((model) => model.name);
-  const before = JSON.stringify([state.model, state.other, state.text, state.context, state.target, state.methods, [...state.marked]]);
+  const before = JSON.stringify([state.model, state.other, state.text, state.context, state.target, state.contrast, state.methods, [...state.marked]]);
   Object.assign(state, found);
   if (!names.includes(state.model)) state.model = names[0];
   if (names.length < 2) state.other = "";
@@ -210,12 +210,13 @@ async function take(found) {
   const model = modelOf(state.model);
   if (!model.operators.includes(state.operator)) state.operator = model.operators[0];
   if (state.target !== "predicted" && !model.labels.includes(state.target)) state.target = "predicted";
+  if (state.contrast === state.target || !["", "second", ...model.labels].includes(state.contrast)) state.contrast = "";
   if (!["word", "token"].includes(state.level)) state.level = "word";
   if (!["erase", "keep"].includes(state.mode)) state.mode = "erase";
   ({ source: state.source, split: state.split } = place(state.source, state.split));
   if (!["first", "wrong", "confident", "disagreeing"].includes(state.sort)) state.sort = "first";
   if (!["play", "examples", "watch"].includes(state.view)) state.view = "play";
-  const after = JSON.stringify([state.model, state.other, state.text, state.context, state.target, state.methods, [...state.marked]]);
+  const after = JSON.stringify([state.model, state.other, state.text, state.context, state.target, state.contrast, state.methods, [...state.marked]]);
   show();
   if (before !== after || !first()) await begin();
   else links();
@@ -273,6 +274,12 @@ function listenAll() {
   $("other").addEventListener("change", () => take({ ...state, other: $("other").value }));
   $("target").addEventListener("change", () => {
     state.target = $("target").value;
+    if (state.contrast === state.target) $("contrast").value = state.contrast = "";
+    start();
+  });
+  $("contrast").addEventListener("change", () => {
+    state.contrast = $("contrast").value;
+    if (state.contrast === state.target) $("target").value = state.target = "predicted";
     start();
   });
   $("operator").addEventListener("change", () => {

@@ -20,6 +20,8 @@ export async function chooseModel(changed) {
   $("about-model").textContent = [model.family, parameters, `reads ${model.max_tokens} tokens at once`].filter(Boolean).join(", ");
   options($("operator"), model.operators.map((name) => [name, BY[name] ?? name]), state.operator);
   options($("target"), [["predicted", "the predicted class"], ...model.labels.map((label) => [label, label])], state.target);
+  $("against").hidden = model.labels.length < 2;
+  options($("contrast"), [["", "no other class"], ["second", "the likeliest other"], ...model.labels.map((label) => [label, label])], state.contrast);
   const found = await methodsOf(model);
   const offered = state.methods.filter((spec) => desk.methods.has(spec.split(":")[0]));
   state.methods = offered.length ? offered : found.default;

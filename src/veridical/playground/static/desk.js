@@ -19,6 +19,13 @@ export function question(one, state) {
   return asked;
 }
 
+// The same, with what is explained of it.
+export function wanted(one, state) {
+  const asked = { ...question(one, state), target: state.target };
+  if (state.contrast) asked.contrast = state.contrast;
+  return asked;
+}
+
 // The class that is explained, as the answers name it: the one asked for, or the one a first answer explained.
 export function explained(one, state) {
   if (state.target !== "predicted") return state.target;

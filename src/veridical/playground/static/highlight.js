@@ -53,10 +53,11 @@ function swatch(kind, ...words) {
 // Only a signed method speaks for or against a class, and one that is not about a class says nothing of it.
 export function legend(answer) {
   const line = make("p", "legend");
+  const named = [make("b", "", answer.target_name), ...(answer.contrast_name ? [" rather than ", make("b", "", answer.contrast_name)] : [])];
   if (answer.signed) {
-    line.append(swatch("for", "speaks for ", make("b", "", answer.target_name)), swatch("against strong", "against it"));
+    line.append(swatch("for", "speaks for ", ...named), swatch("against strong", "against it"));
   } else if (answer.about_class) {
-    line.append(swatch("matters", "matters to ", make("b", "", answer.target_name), "; for or against is not said"));
+    line.append(swatch("matters", "matters to ", ...named, "; for or against is not said"));
   } else {
     line.append(swatch("matters", "matters; the same whichever class is asked about"));
   }

@@ -2,7 +2,7 @@
 
 import { file } from "./api.js";
 import { report } from "./connection.js";
-import { first, question } from "./desk.js";
+import { first, wanted } from "./desk.js";
 import { $, complain, make } from "./dom.js";
 import { remember, state } from "./state.js";
 
@@ -38,7 +38,7 @@ async function save(button) {
     return;
   }
   const format = button.dataset.format;
-  const asked = { ...question(first(), state), methods: state.methods, target: state.target, level: state.level, format };
+  const asked = { ...wanted(first(), state), methods: state.methods, level: state.level, format };
   button.disabled = true;
   try {
     const { blob, name } = await file("api/export", asked);

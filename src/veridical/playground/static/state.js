@@ -10,6 +10,7 @@ export const state = {
   level: "word",
   operator: "",
   target: "predicted",
+  contrast: "", // the class that it is explained against, or "second", the likeliest other; empty: none
   mode: "erase", // or keep
   marked: new Set(), // indices of the first model's tokens that are erased, or kept
   source: "", // of the examples: data or audit
@@ -20,9 +21,9 @@ export const state = {
 
 const KEYS = {
   view: "v", model: "m", other: "m2", text: "t", context: "c", level: "l", operator: "o",
-  target: "y", mode: "k", source: "d", split: "s", sort: "r", offset: "n",
+  target: "y", contrast: "z", mode: "k", source: "d", split: "s", sort: "r", offset: "n",
 };
-const USUAL = { view: "play", other: "", context: "", level: "word", target: "predicted", mode: "erase", source: "", split: "", sort: "first", offset: 0 };
+const USUAL = { view: "play", other: "", context: "", level: "word", target: "predicted", contrast: "", mode: "erase", source: "", split: "", sort: "first", offset: 0 };
 
 export function fragment(changes = {}) {
   const chosen = { ...state, ...changes };

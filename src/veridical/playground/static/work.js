@@ -1,7 +1,7 @@
 // The questions to the server about the text on the desk. A new text cancels what is under way.
 
 import { lines, post, session } from "./api.js";
-import { desk, first, question } from "./desk.js";
+import { desk, first, question, wanted } from "./desk.js";
 import { marksOf, state } from "./state.js";
 import { carried } from "./text.js";
 
@@ -38,7 +38,7 @@ export async function predict(one, signal) {
 export async function explain(one, signal, arrived) {
   const methods = state.methods.filter((method) => !one.answers.has(method));
   if (!methods.length) return;
-  const asked = { ...question(one, state), methods, target: state.target, level: state.level, session };
+  const asked = { ...wanted(one, state), methods, level: state.level, session };
   for await (const line of lines("api/explain", asked, signal)) {
     if (!line.method) continue; // the end, or that it was cancelled
     one.answers.set(line.method, line);

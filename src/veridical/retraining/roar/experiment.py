@@ -179,6 +179,8 @@ def _bench(folder: Path, seed: int, spec: str) -> Bench:
 
 
 def make_bench(experiment: Experiment, seed: int) -> Bench:
+    if experiment.config.lora is not None:
+        raise InputError(f"lora is {experiment.config.lora}, but ROAR trains all weights; leave lora out.")
     how = {"max_length": experiment.config.max_length, "dropout": experiment.config.dropout}
     clf = create(from_record(experiment.model), experiment.data, seed=seed, **how)
     move(clf, said_device() or device_of())
