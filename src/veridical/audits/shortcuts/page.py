@@ -61,6 +61,7 @@ def _tables(found: Shortcuts) -> list[tuple[str, tuple[object, ...]]]:
         (outside, found.of_kind("outside")),
         ("Flagged words", found.of_kind("unknown")),
         (rule, found.of_kind("rule")),
+        ("Leads: relied on, and not shown to go with a class", found.leads),
     ]
     return [(heading, words) for heading, words in held if words]
 

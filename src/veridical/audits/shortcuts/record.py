@@ -40,6 +40,7 @@ class WordRow:
     p_importance: float  # that its frequency gives it as much, over all words and classes
     p_class: float  # that an unrelated label goes as well with its being there, over all words and classes
     flagged: bool  # both are small, and where there is a sign it speaks for the class
+    important: bool = False  # the first of the two is small, and where there is a sign it speaks for the class
 
 
 @dataclass(frozen=True)
@@ -141,6 +142,7 @@ class Shortcuts(Tabular):
     words: tuple[WordRow, ...]
     flagged: tuple[Flagged, ...]
     together: tuple[Together, ...]
+    leads: tuple[Flagged, ...] = ()  # not flagged, for they were not shown to go with a class; relied on all the same
 
     @property
     def candidates(self) -> tuple[Flagged, ...]:
@@ -188,11 +190,11 @@ class Shortcuts(Tabular):
 
 
 def flagged_table(found: Shortcuts) -> str:
-    """The flagged words as aligned lines; nothing where none is."""
-    if not found.flagged:
+    """The flagged words and the leads as aligned lines; nothing where none is."""
+    if not found.flagged and not found.leads:
         return ""
     cells = [["word", "goes with", "", "texts", "flips when erased", "others", "in training data"]]
-    for word in found.flagged:
+    for word in (*found.flagged, *found.leads):
         erased = word.erased
         cells.append(
             [
@@ -210,6 +212,8 @@ def flagged_table(found: Shortcuts) -> str:
 
 def standing(found: Shortcuts, word: Flagged) -> str:
     """What a flagged word is, in a word or two."""
+    if word in found.leads:
+        return "lead"
     if word.belongs == "rule":
         return "of the rule" if found.planted else "marked"
     if word.erased.relied is None:

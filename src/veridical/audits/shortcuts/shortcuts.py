@@ -14,8 +14,7 @@ data was made by a rule that is known, a word beside the rule is a shortcut.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,21 +29,16 @@ from veridical.audits.options import PART, ShortcutsOptions
 from veridical.audits.oracles import ORACLES
 from veridical.audits.record import SUMMARY, AuditSummary, read_examples, read_summary
 from veridical.audits.shortcuts import telling
-from veridical.audits.shortcuts.corpus import Said, names_in, read, said_of
-from veridical.audits.shortcuts.erasing import Before, before, erasures, marked_share
+from veridical.audits.shortcuts.corpus import Said, read, said_of
+from veridical.audits.shortcuts.erasing import before
 from veridical.audits.shortcuts.record import (
     FILE,
     FOLDER,
     WORDS,
-    Belonging,
-    Erasure,
-    Flagged,
-    Group,
     Shortcuts,
-    Taught,
-    Together,
     WordRow,
 )
+from veridical.audits.shortcuts.singled_out import Work, flagged_words, leads_among
 from veridical.audits.shortcuts.standing import standings
 from veridical.audits.sources import read_sources
 from veridical.core import store, stored, tables
@@ -54,16 +48,13 @@ from veridical.core.progress import Report
 from veridical.core.readable import shown_path
 from veridical.core.records import Dataset, Example
 from veridical.core.spec import base_name
-from veridical.core.statistics import proportion
 from veridical.core.wording import option
 from veridical.data import load_data
-from veridical.data.labels import of_kind, relabel
 from veridical.grid.claim import claimed
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 
-MOSTLY = 0.5  # share of a word's occurrences that are marked, from which on it is of what decides
 Key = tuple[str, str]  # a text's id and wording
 
 
@@ -98,30 +89,12 @@ def shortcuts(options: ShortcutsOptions) -> Shortcuts:
     place = folder / FOLDER if options.out is None else Path(options.out)
     # Only what else lies there must be of: with other options the same explanations are looked at anew.
     with claimed(place, {"shortcuts": {"model": clf.fingerprint(), "texts": summary.corpora[0].hash}}):
-        work = _Work(clf, data, texts, summary, names, options, place)
+        work = Work(clf, data, texts, summary, names, options, place)
         found = _found(work, {name: on_file[name] for name in names})
         _write(found, place)
         if options.out is None:
             write_page(folder, summary)
     return found
-
-
-@dataclass(frozen=True)
-class _Work:
-    """What all stages share."""
-
-    clf: Classifier
-    data: Dataset
-    examples: Sequence[Example]  # of the split: those that the audit explained first, in its order
-    summary: AuditSummary
-    methods: Sequence[str]
-    options: ShortcutsOptions
-    place: Path
-
-    @property
-    def signed(self) -> set[str]:
-        """Methods whose scores have a sign."""
-        return {method.name for method in self.summary.methods if method.signed}
 
 
 # -- what is asked for --------------------------------------------------------------------------------------
@@ -192,7 +165,7 @@ def _texts(clf: Classifier, data: Dataset, summary: AuditSummary, readings: like
 # -- what is found ------------------------------------------------------------------------------------------
 
 
-def _found(work: _Work, on_file: Mapping[str, likeness.Readings]) -> Shortcuts:
+def _found(work: Work, on_file: Mapping[str, likeness.Readings]) -> Shortcuts:
     options, summary = work.options, work.summary
     with Report("Looking for shortcuts", len(work.methods) + 1, progress=options.progress) as report:
         said = _said(work, on_file, report.say)
@@ -205,7 +178,8 @@ def _found(work: _Work, on_file: Mapping[str, likeness.Readings]) -> Shortcuts:
             [read(encoded) for encoded in work.clf.encode(work.examples[: options.limit])],
             budget=options.budget,
         )
-        flagged, together = _flagged(work, rows, known)
+        flagged, together = flagged_words(work, rows, known)
+        leads = leads_among(work, rows, known)
         report.advance("erasing")
     first = said[work.methods[0]]
     counts: dict[str, int] = {}
@@ -235,12 +209,13 @@ def _found(work: _Work, on_file: Mapping[str, likeness.Readings]) -> Shortcuts:
         words=tuple(rows),
         flagged=flagged,
         together=together,
+        leads=leads,
     )
     return telling.told(plain)
 
 
 def _said(
-    work: _Work, on_file: Mapping[str, likeness.Readings], say: Callable[[str], None]
+    work: Work, on_file: Mapping[str, likeness.Readings], say: Callable[[str], None]
 ) -> dict[str, dict[Key, Said]]:
     """By method what it says of every text; of texts beyond those on file it is asked now."""
     said = {name: said_of(readings) for name, readings in on_file.items()}
@@ -272,7 +247,7 @@ def _said(
     return said
 
 
-def _rows(work: _Work, name: str, said: Mapping[Key, Said]) -> list[WordRow]:
+def _rows(work: Work, name: str, said: Mapping[Key, Said]) -> list[WordRow]:
     options, clf = work.options, work.clf
     by_key = {(example.id, example.text): example for example in work.examples}
     answers = predict(clf, clf.encode([by_key[key] for key in said]), budget=options.budget)
@@ -307,86 +282,10 @@ def _rows(work: _Work, name: str, said: Mapping[Key, Said]) -> list[WordRow]:
             p_class=row.p_class,
             # What is there with the class and speaks against it is no reason for it.
             flagged=max(row.p_importance, row.p_class) <= level and (not signed or row.towards > 0),
+            important=row.p_importance <= level and (not signed or row.towards > 0),
         )
         for row in sorted(found, key=lambda row: (-row.importance, row.word, row.label))
     ]
-
-
-def _flagged(work: _Work, rows: Sequence[WordRow], known: Before) -> tuple[tuple[Flagged, ...], tuple[Together, ...]]:
-    """The flagged words, each with what the data says of it and what the model does without it, and all together."""
-    of_word: dict[str, list[WordRow]] = {}
-    for row in rows:
-        if row.flagged:
-            of_word.setdefault(row.word, []).append(row)
-    if not of_word:
-        return (), ()
-    marked = marked_share(known.texts, of_word)
-    belongs: dict[str, Belonging] = {word: _belongs(marked[word]) for word in of_word}
-    erased = _erased(work, known, [(word,) for word in of_word], of_word)
-    taught = _taught(work, {word: dict.fromkeys(row.label for row in held) for word, held in of_word.items()})
-    flagged = tuple(
-        Flagged(
-            word=word,
-            labels=tuple(dict.fromkeys(row.label for row in held)),
-            methods=tuple(dict.fromkeys(row.method for row in held)),
-            belongs=belongs[word],
-            marked=marked[word],
-            taught=taught[word],
-            erased=erased[word,],
-        )
-        for word, held in of_word.items()
-    )
-    groups: dict[tuple[str, ...], Group] = {
-        tuple(word.word for word in flagged if word.candidate): "candidates",
-        tuple(word.word for word in flagged if word.belongs == "rule"): "rule",
-    }
-    groups.setdefault(tuple(of_word), "all")
-    several: dict[tuple[str, ...], Group] = {words: name for words, name in groups.items() if len(words) > 1}
-    erased = _erased(work, known, list(several), of_word)
-    return flagged, tuple(Together(name, erased[words]) for words, name in several.items())
-
-
-def _erased(
-    work: _Work, known: Before, sets: Sequence[tuple[str, ...]], flagged: Collection[str]
-) -> dict[tuple[str, ...], Erasure]:
-    options = work.options
-    by = options.by or work.summary.settings.by
-    return erasures(known, sets, flagged, by=by, seed=options.seed, budget=options.budget)
-
-
-def _belongs(marked: float | None) -> Belonging:
-    if marked is None:
-        return "unknown"
-    return "rule" if marked >= MOSTLY else "outside"
-
-
-def _taught(work: _Work, wanted: Mapping[str, Any]) -> dict[str, tuple[Taught, ...]]:
-    """How often texts with a word have the labels that it goes with, in the training data and in the audited split."""
-    clf, split = work.clf, work.summary.settings.split
-    held: dict[str, list[Taught]] = {word: [] for word in wanted}
-    train = of_kind(relabel(work.data.splits.get("train", ()), work.data.labels, clf.labels), clf.kind == "multi")
-    for name, examples in {"train": train, split: work.examples}.items():
-        labelled = [example for example in examples if example.label is not None]
-        having = {word: [] for word in wanted}
-        for example in labelled:
-            for word in having.keys() & set(names_in(example.text)):
-                having[word].append(example)
-        for word, labels in wanted.items():
-            held[word] += [_goes_with(name, label, clf, having[word], labelled) for label in labels if having[word]]
-    return {word: tuple(rows) for word, rows in held.items()}
-
-
-def _goes_with(
-    split: str, label: str, clf: Classifier, having: Sequence[Example], labelled: Sequence[Example]
-) -> Taught:
-    place = clf.labels.index(label)
-
-    def count(examples: Sequence[Example]) -> int:
-        return sum(place in (e.label if isinstance(e.label, tuple) else (e.label,)) for e in examples)
-
-    low, high = proportion(count(having), len(having))
-    share = count(having) / len(having)
-    return Taught(split, len(having), label, share, low, high, count(labelled) / len(labelled))
 
 
 # -- files --------------------------------------------------------------------------------------------------

@@ -15,6 +15,11 @@ def told(found: Shortcuts) -> Shortcuts:
 def _sentence(found: Shortcuts) -> str:
     if not found.looked_at:
         return f"Too few texts: no word occurs in {found.min_texts} of the {found.texts} explained texts of a class."
+    if found.leads and not found.candidates:
+        return (
+            f"No word is shown to be a shortcut, but there {'is a lead' if len(found.leads) == 1 else 'are leads'}: "
+            f"{listed(found.leads)}. {_each(found.leads)}"
+        )
     if not found.flagged:
         return (
             f"No word stands out: of {found.looked_at} words none has more of the explanations of {found.texts} texts "
@@ -51,6 +56,16 @@ def _without(found: Shortcuts, candidates: tuple[Flagged, ...]) -> str:
     )
 
 
+def _each(leads: tuple[Flagged, ...]) -> str:
+    """What erasing each of these does by itself."""
+    parts = [
+        f"{'Without' if not place else 'without'} `{word.word}` {word.erased.flips:.0%} of the predictions on {word.erased.texts} texts change"
+        f"{_accuracy(word.erased)}"
+        for place, word in enumerate(leads)
+    ]
+    return f"{'; '.join(parts)}."
+
+
 def _accuracy(erased: Erasure) -> str:
     if erased.accuracy is None or erased.accuracy_erased is None:
         return ""
@@ -59,7 +74,13 @@ def _accuracy(erased: Erasure) -> str:
 
 def _notes(found: Shortcuts) -> list[str]:
     notes = []
-    if any(word.belongs == "unknown" for word in found.flagged):
+    if found.leads:
+        notes.append(
+            "A lead has more of the explanations than its frequency gives it, and the model relies on it, but "
+            f"{found.texts} texts do not show that it goes with a class: a model that relies on a word only where "
+            "nothing else decides gives it away in few texts."
+        )
+    if any(word.belongs == "unknown" for word in (*found.flagged, *found.leads)):
         notes.append(
             "A word that matters is not by itself a shortcut. Nothing in this data says which words should decide: "
             "judge for each whether it should, and look at how it goes with the labels in the training data."
@@ -71,14 +92,14 @@ def _notes(found: Shortcuts) -> list[str]:
     if found.rare:
         rare = "1 word occurs" if found.rare == 1 else f"{found.rare} words occur"
         notes.append(
-            f"{rare} in fewer than {found.min_texts} explained texts of a class and could not be looked at; with more "
-            f"than {found.texts} texts (texts) or a lower bar (min_texts) fewer are left out."
+            f"{rare} in fewer than {found.min_texts} explained texts of a class and could not be looked at; more than "
+            f"{found.texts} explained texts would leave out fewer."
         )
     if found.silent:
         notes.append(f"{found.silent} explanations give every word 0 and were left out.")
     if not found.believed:
         notes.append(
-            f"The audit's verdict believes no explanation of {', '.join(found.methods)}: the report says why, and that "
-            "is to be held against all of this."
+            f"The audit's verdict believes no explanation of {', '.join(found.methods)}: the report says why, and "
+            "what stands here is no surer than they are."
         )
     return notes
