@@ -59,11 +59,11 @@ def _without(found: Shortcuts, candidates: tuple[Flagged, ...]) -> str:
 def _each(leads: tuple[Flagged, ...]) -> str:
     """What erasing each of these does by itself."""
     parts = [
-        f"{'Without' if not place else 'without'} `{word.word}` {word.erased.flips:.0%} of the predictions on {word.erased.texts} texts change"
+        f"`{word.word}` {word.erased.flips:.0%} of the predictions on {word.erased.texts} texts change"
         f"{_accuracy(word.erased)}"
-        for place, word in enumerate(leads)
+        for word in leads
     ]
-    return f"{'; '.join(parts)}."
+    return f"Without {'; without '.join(parts)}."
 
 
 def _accuracy(erased: Erasure) -> str:
