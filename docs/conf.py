@@ -31,6 +31,7 @@ NAVIGATION: Mapping[str, Mapping[str, str]] = {
     "Tutorials": {f"tutorials/{notebook.stem}": "" for notebook in sorted(HERE.glob("tutorials/*.ipynb"))},
     "Use": {
         **{"cli": "Command line", "notebooks": "", "api": "", "data": "", "training": "", "trainer": ""},
+        "prompted": "Prompted models, LoRA",
         **{"cluster": "Clusters", "options": "All options"},
     },
     "What is measured": {

@@ -91,7 +91,7 @@ def _examples(data: Any, split: str, limit: int) -> tuple[list[Any], tuple[str, 
     return list(dataset.splits[split]), dataset.labels
 
 
-def _scores(clf: Classifier, examples: Sequence[Any], names: Sequence[str]) -> dict[str, float | None]:
+def _scores(clf: Classifier, examples: Sequence[Any], names: tuple[str, ...]) -> dict[str, float | None]:
     if not examples:
         return {}
     from veridical.data.labels import relabel
