@@ -8,7 +8,7 @@ import torch
 from families import EXAMPLES, classifier, encoded
 
 import veridical
-from tiny import FAMILIES, tiny
+from tiny import FAMILIES, FURTHER, tiny
 from veridical.attribution import methods
 from veridical.core.errors import InputError
 from veridical.core.records import Dataset, Example, Variant
@@ -24,10 +24,21 @@ FAST = {
 }
 FAST["integrated_gradients"] = "integrated_gradients:steps=8"
 # Word vectors that enter a LayerNorm with nothing added: their length cannot matter, and x . gradient is 0.
-NOTHING_TO_SAY = [(family, "input_x_gradient") for family in ("deberta", "deberta_v2", "modernbert")]
+NOTHING_TO_SAY = [(family, "input_x_gradient") for family in ("deberta", "deberta_v2", "modernbert", "bloom")]
 # What decomposes an encoder's layers has nothing to say of an LSTM, and must say that.
 REFUSED = [("bilstm", method.name) for method in methods if "layers" in method.needs]
-EVERY = [(family, method.name) for family in FAMILIES for method in methods if (family, method.name) not in REFUSED]
+EVERYDAY = (*FAMILIES, "llama", "gpt2")  # the others are for `make test-all`
+EVERY = [
+    (family, method.name)
+    for family in (*FAMILIES, *FURTHER)
+    for method in methods
+    if (family, method.name) not in REFUSED
+]
+
+
+def marked(pairs: list[tuple[str, str]]) -> list:
+    """Pairs of a family and something, the long tail of families marked as such."""
+    return [pytest.param(*pair, marks=() if pair[0] in EVERYDAY else pytest.mark.families) for pair in pairs]
 
 
 def chosen(name: str):
@@ -44,7 +55,7 @@ def _quiet(recwarn):
     """Incompleteness on purpose (8 steps) warns; what it warns of has a test of its own."""
 
 
-@pytest.mark.parametrize(("family", "name"), EVERY)
+@pytest.mark.parametrize(("family", "name"), marked(EVERY))
 def test_scores_are_finite_and_only_on_free_tokens(family, name):
     for e, a in zip(encoded(family), attributions(classifier(family), encoded(family), chosen(name)), strict=True):
         assert a.scores.shape == (len(e.ids),)
@@ -56,7 +67,7 @@ def test_scores_are_finite_and_only_on_free_tokens(family, name):
         assert a.cost.forward >= 1
 
 
-@pytest.mark.parametrize(("family", "name"), EVERY)
+@pytest.mark.parametrize(("family", "name"), marked(EVERY))
 def test_alone_in_a_batch_and_in_another_order_are_the_same(family, name):
     clf, texts = classifier(family), encoded(family)
     together = attributions(clf, texts, chosen(name))
@@ -70,7 +81,7 @@ def test_alone_in_a_batch_and_in_another_order_are_the_same(family, name):
         assert a.target == alone.target == c.target
 
 
-@pytest.mark.parametrize(("family", "name"), EVERY)
+@pytest.mark.parametrize(("family", "name"), marked(EVERY))
 def test_the_model_is_left_as_it_was(family, name):
     clf = classifier(family)
     with clf.eager(), torch.no_grad():  # transformers installs its own recording hooks once
@@ -99,7 +110,7 @@ def test_the_model_is_left_as_it_was(family, name):
         clf.model.eval()
 
 
-@pytest.mark.parametrize(("family", "name"), EVERY)
+@pytest.mark.parametrize(("family", "name"), marked(EVERY))
 def test_the_context_of_a_pair_is_read_and_never_scored(family, name):
     clf, pairs = classifier(family, True), encoded(family, True)
     for e, a in zip(pairs, attributions(clf, pairs, chosen(name)), strict=True):
@@ -109,7 +120,7 @@ def test_the_context_of_a_pair_is_read_and_never_scored(family, name):
         assert sum(e.free) < len(e.ids) - len(e.example.context.split())
 
 
-@pytest.mark.parametrize(("family", "name"), EVERY)
+@pytest.mark.parametrize(("family", "name"), marked(EVERY))
 def test_the_explained_class_is_the_one_asked_for(family, name):
     clf, texts = classifier(family), encoded(family)
     predicted = predict(clf, texts).logits.argmax(-1)
@@ -153,14 +164,14 @@ COMPLETE = [
 ]
 
 
-@pytest.mark.parametrize(("family", "spec"), COMPLETE)
+@pytest.mark.parametrize(("family", "spec"), marked(COMPLETE))
 def test_complete_methods_sum_to_the_change_of_the_logit(family, spec):
     found = attributions(classifier(family), encoded(family), methods.choose(spec))
     sums = [float(a.scores.sum(dtype=np.float64)) for a in found]
     np.testing.assert_allclose(sums, change_of_logit(family, spec.partition(":")[0]), atol=2e-5)
 
 
-@pytest.mark.parametrize(("family", "name"), [pair for pair in EVERY if methods[pair[1]].differentiable])
+@pytest.mark.parametrize(("family", "name"), marked([pair for pair in EVERY if methods[pair[1]].differentiable]))
 def test_differentiable_methods_guide_training(family, name):
     """The same function, called while parameters are trainable, has gradients that reach them."""
     from veridical.model.target import Target
