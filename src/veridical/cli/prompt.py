@@ -10,7 +10,7 @@ import typer
 
 from veridical.cli.speech import print_json, say
 from veridical.core.errors import InputError
-from veridical.core.options import Data, Device, Help, Json, Place, Split, Texts
+from veridical.core.options import Budget, Data, Device, Help, Json, Place, Split, Texts
 from veridical.core.place import A_FOLDER
 from veridical.core.readable import shown, shown_path
 from veridical.model.names import insist_on_model
@@ -52,6 +52,7 @@ def prompt(
     split: Split = "dev",
     limit: Texts = 200,
     device: Device = None,
+    budget: Budget = None,
     as_json: Json = False,
 ) -> None:
     """Make a classifier of a language model: a prompt around the text, and a word for each class.
