@@ -124,6 +124,7 @@ class Explained:
     scores: np.ndarray | None = None  # [T]
     mask_id: int | None = None  # the tokenizer's [MASK]
     seed: int = 0
+    end_id: int | None = None  # of a decoder: the pad token, by which its head finds the end of a text
 
 
 @dataclass(frozen=True, slots=True)

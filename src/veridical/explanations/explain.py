@@ -29,6 +29,7 @@ from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.memory import passes
+from veridical.model.pooling import reads_last
 from veridical.model.sound import insist_on_answers
 from veridical.model.target import Target, Which, classes_of, read_target
 
@@ -354,6 +355,7 @@ def explained(
         probabilities=probabilities,
         logits=logits,
         mask_id=getattr(clf.tokenizer, "mask_token_id", None),
+        end_id=clf.model.config.pad_token_id if reads_last(clf.model.config) else None,
     )
 
 
