@@ -173,6 +173,7 @@ class Attribution:
     options: Mapping[str, object] = field(default_factory=dict)  # all of them
     cost: Cost = Cost()
     sampling_error: float | None = None  # of a method that draws, as a share of the scores' spread over the tokens
+    gap: float | None = None  # what the scores miss of the change of the logit, as a share of it, where that is known
 
     @property
     def example(self) -> Example:

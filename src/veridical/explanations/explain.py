@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 import torch
 
-from veridical.attribution import Method, Sampled, insist_on_scores, methods, scores_of
+from veridical.attribution import Method, Sampled, Summed, insist_on_scores, methods, scores_of
 from veridical.core.device import computing
 from veridical.core.errors import Caution, InputError
 from veridical.core.kinds import as_annotated
@@ -302,6 +302,7 @@ def _looked(
             options=choice.options,
             cost=Cost(seconds * len(encoded[index].ids) / tokens, *passed),
             sampling_error=returned.error[row] if isinstance(returned, Sampled) else None,
+            gap=returned.gap[row] if isinstance(returned, Summed) and returned.gap is not None else None,
         )
         for row, index in enumerate(rows)
     }

@@ -65,6 +65,7 @@ def join_windows(
                     sum(c.backward for c in costs),
                 ),
                 sampling_error=_largest([by_window[index].sampling_error for index in group]),
+                gap=_largest([by_window[index].gap for index in group]),
             )
         )
     return joined
