@@ -31,7 +31,7 @@ NAVIGATION: Mapping[str, Mapping[str, str]] = {
     "Tutorials": {f"tutorials/{notebook.stem}": "" for notebook in sorted(HERE.glob("tutorials/*.ipynb"))},
     "Use": {
         **{"cli": "Command line", "playground": "", "notebooks": "", "api": "", "data": "", "training": ""},
-        **{"trainer": "", "cluster": "Clusters", "options": "All options"},
+        **{"trainer": "", "prompted": "Prompted models, LoRA", "cluster": "Clusters", "options": "All options"},
     },
     "What is measured": {
         **{"methods": "Methods", "metrics": "", "statistics": "Statistics"},

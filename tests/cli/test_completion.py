@@ -60,7 +60,7 @@ def test_every_name_is_offered():
         ("veridical au", {"audit"}),
         ("veridical data s", {"show"}),
         ("veridical explain m --method attention,gradient_", {"attention,gradient_rollout"}),
-        ("veridical train --model ", {"minilm", "bilstm"}),
+        ("veridical train --model ", {"minilm", "mpnet", "smollm2", "bilstm"}),
         ("veridical train --report-to t", {"tensorboard"}),
         ("veridical audit m --by m", {"mask"}),
         ("veridical audit m --device c", {"cpu", "cuda"}),

@@ -15,6 +15,7 @@ from veridical.core.device import computing, device_of, environment, insist_on_d
 from veridical.core.errors import InputError
 
 RUN_MODELS = {
+    "prompt",
     *(
         "demo",
         "train",

@@ -254,6 +254,10 @@ def test_the_command_writes_the_folder(tmp_path, llama) -> None:
     assert again.model.config.veridical_prompt["prompt"] == PROMPT
     right = (answers(again, TEXTS).argmax(-1) == [0, 1, 0]).mean()
     assert f"accuracy {right:.3f}" in done.output
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".tmp")]
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 2
+    assert "is there already" in refused.output
     refused = CliRunner().invoke(app, [*words[:6], "--labels", "bad"])
     assert refused.exit_code == 2
     assert "write NAME=WORD" in refused.output

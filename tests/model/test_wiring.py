@@ -6,14 +6,17 @@ from dataclasses import fields, replace
 import pytest
 import torch
 from transformers import (
+    AutoConfig,
     AutoModelForSequenceClassification,
     CamembertConfig,
     GPTNeoConfig,
     XLMRobertaConfig,
 )
 
+import veridical
 from tiny import FURTHER, LENGTH, PAIRS, TEXTS, TRANSFORMERS, tiny
 from veridical.core.errors import InputError
+from veridical.model.classifier import Classifier
 from veridical.model.decompose import rebuild
 from veridical.model.decompose.rebuild import check, compare, head_steps, layer_steps
 from veridical.model.decompose.wiring import ROWS, Affine, Norm, wire
@@ -198,6 +201,34 @@ def test_block_sparse_attention_and_convolutions_are_refused():
     grouped, _ = tiny("albert", inner_group_num=2)
     with pytest.raises(InputError, match="ALBERT has 2 layers in a group"):
         check(grouped)
+
+
+def small(kind: str, **sizes):
+    return AutoModelForSequenceClassification.from_config(AutoConfig.for_model(kind, vocab_size=40, **sizes)).eval()
+
+
+def test_families_whose_answers_padding_sways_are_refused_at_once():
+    xlnet = small("xlnet", d_model=16, n_layer=1, n_head=2, d_inner=16, pad_token_id=5)
+    funnel = small("funnel", block_sizes=[1, 1], d_model=16, n_head=2, d_head=8, d_inner=16)
+    for model, name in ((xlnet, "XLNet"), (funnel, "Funnel")):
+        with pytest.raises(InputError, match=rf"{name}.*the texts beside it.*another family"):
+            Classifier(model)
+
+
+def test_falcon_is_explained_by_gradients_and_refused_where_it_would_be_switched_to_eager_attention():
+    ids = torch.tensor([[3, 4, 5], [6, 7, 2]])
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "pad_token_id": 2}
+    falcon = small("falcon", bos_token_id=1, eos_token_id=1, **sizes)
+    mask = (ids != 2).long()
+    assert torch.isfinite(veridical.attribute(falcon, ids, mask, "input_x_gradient")).all()
+    for name in ("attention", "attnlrp", "alti"):
+        with pytest.raises(InputError, match=r"Falcon.*attn_implementation=\"eager\""):
+            veridical.attribute(falcon, ids, mask, name)
+    eager = small("falcon", bos_token_id=1, eos_token_id=1, attn_implementation="eager", **sizes)
+    scores = veridical.attribute(eager, ids, mask, "attention")
+    torch.testing.assert_close(scores.sum(-1), torch.ones(2))
+    with pytest.raises(InputError, match=r"Falcon.*not taken apart; methods that decompose"):
+        veridical.attribute(eager, ids, mask, "alti")
 
 
 def test_half_precision_is_refused():

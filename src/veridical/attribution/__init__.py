@@ -3,7 +3,8 @@
 A *looker* is a function `(clf, batch, target, *, options) -> scores [B, T]`. It calls `target` first with the
 logits of the unaltered input. An *asker* is a generator `(ex, *, options)` that yields altered inputs, receives
 their answers and returns scores `[T]`. Either way scores are raw: what is said of special tokens is kept here
-and zeroed by `veridical.explain`; padding is 0. A method that draws may return them as `Sampled`, with their error.
+and zeroed by `veridical.explain`; padding is 0. A method that draws may return them as `Sampled`, with their error,
+and one whose scores should sum to the change of the logit as `Summed`, with what they miss of it.
 """
 
 from __future__ import annotations
@@ -55,9 +56,17 @@ class Sampled:
     error: Any  # one for every text of a looker, one of an asker; None: not known
 
 
+@dataclass(frozen=True)
+class Summed:
+    """Scores that should sum to the change of the logit, and how far they are from it, as a share of the change."""
+
+    scores: Any  # [B, T] of a looker
+    gap: Any  # one for every text; None: not known
+
+
 def scores_of(returned: Any) -> Any:
     """The scores in what a method returned."""
-    return returned.scores if isinstance(returned, Sampled) else returned
+    return returned.scores if isinstance(returned, (Sampled, Summed)) else returned
 
 
 def insist_on_scores(scores: Any, shape: tuple[int, ...], who: str) -> None:

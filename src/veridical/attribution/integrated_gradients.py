@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,18 +10,22 @@ import numpy as np
 import torch
 from scipy.interpolate import PchipInterpolator
 
-from veridical.attribution import method
+from veridical.attribution import Summed, method
 from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
+from veridical.attribution.quadrature import nested, nodes
 from veridical.core.errors import Caution, InputError
 from veridical.core.ranges import between
 from veridical.core.records import Batch
 from veridical.model.classifier import Classifier, leaf
 from veridical.model.target import Target
 
-Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive", "released"]
-Baseline = Literal["zero", "mask", "pad"]
+Rule = Literal["gauss", "right", "mid", "left", "trapezoid", "adaptive", "nested", "released"]
+Baseline = Literal["zero", "mask", "pad", "token"]
 MOST_STEPS = 5000  # the nodes of Gauss come from a matrix of so many rows and columns: 200 MB
+TOLERANCES = {"adaptive": 0.05, "nested": 0.001}
+LARGE_GAP = 0.1  # of the change of the logit
+ROUNDED = 1e-4  # scores are rounded so before they decide how many nodes a text gets: a batch moves them by 1e-6
 
 
 @method("integrated_gradients", needs=("gradient",), signed=True, complete=True, passes="about 50 of each")
@@ -34,29 +38,36 @@ def integrated_gradients(
     rule: Rule = "gauss",
     baseline: Baseline = "zero",
     aggregate: Aggregate = "sum",
-    tolerance: Annotated[float, between(0, 1)] = 0.05,
-) -> torch.Tensor:
+    tolerance: Annotated[float, between(0, 1)] | None = None,
+    token: str = "",
+) -> Summed:
     """Gradient averaged along the straight path from a baseline to the word vectors, times their difference
     (Sundararajan et al. 2017; Recursive ROAR eq. 2; REGEX eq. 5).
 
-    Free tokens move; special tokens, context and positions stay. `rule=adaptive` chooses the nodes per text, at
-    most `steps`: it refines the path where the gradients explain the change of the logit worst, until what they
-    miss is `tolerance` of the scores' total size, and then makes the scores sum to the change exactly.
+    Free tokens move; special tokens, context and positions stay. `rule=nested` chooses per text among the 7, 15, 31
+    and 63 nodes of Gauss and Patterson, at most `steps`: it stops where the scores are off by `tolerance` (0.001) of
+    their total size, told from how far they moved at the last step. `rule=adaptive` refines the path where the
+    gradients explain the change of the logit worst, until what they miss is `tolerance` (0.05) of the scores' total
+    size, and then makes the scores sum to the change exactly; it is for paths on which the gradient jumps.
     `rule=released` is what the code released with Recursive ROAR computes: `right`, with every gradient times its
     place on the path once more. It is here to compare with; its scores do not sum to the change.
+
+    `baseline=token` is the word vector of a token, by default of a line break or else of the token that ends texts;
+    `token` names another. It is for models with RMS norms, of which zero vectors are a singular point.
     """
-    line = _Line(clf, batch, target, _baseline(clf, baseline), aggregate)
+    line = _Line(clf, batch, target, _baseline(clf, baseline, token), aggregate)
     every = torch.arange(len(batch.ids), device=batch.ids.device)
+    tolerance = TOLERANCES.get(rule, 0.0) if tolerance is None else tolerance
     with torch.no_grad():  # the clean pass fixes the explained class before anything is altered
         whole = target(clf.forward(batch).logits)
     if rule == "adaptive":
-        return aggregated(_adaptive(line.products, every, steps, tolerance), aggregate)
-    total = line.summed(*nodes(rule, steps))
-    if aggregate == "sum" and rule != "released":
-        with torch.no_grad():
-            null = target(clf.forward(batch, edit=lambda e: line.at(0.0, e, every)).logits)
-        _warn_if_incomplete(total.sum((1, 2)), whole - null, steps)
-    return aggregated(total, aggregate)
+        return Summed(aggregated(_adaptive(line.products, every, steps, tolerance), aggregate), None)
+    total = _nested(line, steps, tolerance) if rule == "nested" else line.summed(*nodes(rule, steps))
+    if aggregate != "sum" or rule == "released":
+        return Summed(aggregated(total, aggregate), None)
+    with torch.no_grad():
+        null = target(clf.forward(batch, edit=lambda e: line.at(0.0, e, every)).logits)
+    return Summed(aggregated(total, aggregate), _gaps(total.sum((1, 2)), whole - null))
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,17 @@ class _Line:
         product = gradient * (text[0] - self.at(0.0, text[0], rows))
         return product if self.aggregate == "l2" else product.sum(-1, keepdim=True), logit.detach()
 
+    def each(self, places: np.ndarray, rows: Sequence[int]) -> Iterator[tuple[int, torch.Tensor]]:
+        """The products of some texts at these places, in order. A text may come several times. [nodes, T, D or 1]"""
+        points = torch.as_tensor(places, dtype=torch.float32, device=self.batch.ids.device)
+        length = self.batch.ids.shape[1]
+        for index, width, which in in_copies(self.batch, len(points), rows):
+            weight = points[which.start : which.stop].repeat_interleave(len(index)).reshape(-1, 1, 1)
+            product = self.products(weight, index.repeat(len(which)), width)[0]
+            padded = torch.nn.functional.pad(product, (0, 0, 0, length - width))
+            by_row = padded.unflatten(0, (len(which), len(index))).transpose(0, 1)
+            yield from zip(index.tolist(), by_row, strict=True)
+
     def summed(self, places: np.ndarray, weights: np.ndarray) -> torch.Tensor:
         """The products at these places of the path under these weights, a copy of the text at each. [B, T, D or 1]"""
         device, depth = self.batch.ids.device, len(self.start) if self.aggregate == "l2" else 1
@@ -104,36 +126,54 @@ class _Line:
         return total
 
 
-def _warn_if_incomplete(total: torch.Tensor, due: torch.Tensor, steps: int) -> None:
-    gap = (total - due).abs()
-    worst = int(gap.argmax())
-    if float(gap[worst]) > 0.05 + 0.05 * float(due[worst].abs()):
+def _gaps(total: torch.Tensor, due: torch.Tensor) -> list[float]:
+    """How far each text's scores are from summing to the change of its logit, as a share of it; large ones are said."""
+    off = (total - due).abs()
+    gaps = (off / due.abs().clamp(min=1e-12)).tolist()
+    # A logit that hardly changes makes a large share of nothing.
+    bad = [row for row, gap in enumerate(gaps) if gap > LARGE_GAP and float(off[row]) > 0.01]
+    if bad:
+        worst = max(bad, key=lambda row: float(off[row]))
         warnings.warn(
-            f"Integrated gradients with {steps} steps do not add up: a text's scores sum to {float(total[worst]):.3f} "
-            f"where its logit changed by {float(due[worst]):.3f}. The gradient jumps on the path (it does near 0 "
-            "where word vectors enter a LayerNorm with nothing added); use rule=adaptive.",
+            f"Integrated gradients do not add up in {len(bad)} of {len(gaps)} texts: the scores of one sum to "
+            f"{float(total[worst]):.3f} where its logit changed by {float(due[worst]):.3f}. The gradient jumps on the "
+            "path, as it does near zero vectors that enter a norm with nothing added; use rule=adaptive, or in a "
+            "decoder baseline=token.",
             Caution,
             stacklevel=2,
         )
+    return gaps
 
 
-def nodes(rule: Rule, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes in [0, 1] and weights summing to 1 of a quadrature rule; the trapezoid has steps + 1 of them.
+def _nested(line: _Line, steps: int, tolerance: float) -> torch.Tensor:
+    """Level after level of the nested rule for the texts whose scores still move. [B, T, D or 1]"""
+    levels = [level for level in nested() if len(level[0]) <= steps] or [nested()[0]]
+    waiting = list(range(len(line.batch.ids)))
+    known: list[list[torch.Tensor]] = [[] for _ in waiting]  # of every text its products, in the order of the nodes
+    totals: list[torch.Tensor] = [torch.empty(0)] * len(waiting)
+    done = 0
+    for places, weights in levels:
+        for row, products in line.each(places[done:], waiting):
+            known[row].append(products)
+        done, still = len(places), []
+        for row in waiting:
+            shares = torch.as_tensor(weights, dtype=torch.float32, device=known[row][0].device)
+            before, totals[row] = totals[row], torch.einsum("n,ntd->td", shares, torch.cat(known[row]))
+            if not (len(before) and _error(before, totals[row]) <= tolerance):
+                still.append(row)
+        waiting = still
+    return torch.stack(totals)
 
-    The weights of `released` do not sum to 1: its gradient is taken before the word vectors are scaled by i/k.
+
+def _error(before: torch.Tensor, now: torch.Tensor) -> float:
+    """How far the scores of a level are off, as a share of their total size, told from those of the level before it.
+
+    A level has more than twice the degree of the one before, so that its error is about the square of how far scores
+    moved; a tenth of that step is what it was at most on the embedded encoder (docs/decoders.md).
     """
-    if rule == "gauss":
-        points, weights = np.polynomial.legendre.leggauss(steps)
-        return (points + 1) / 2, weights / 2
-    if rule == "trapezoid":
-        weights = np.full(steps + 1, 1 / steps)
-        weights[[0, -1]] /= 2
-        return np.linspace(0, 1, steps + 1), weights
-    if rule == "released":
-        points, weights = nodes("right", steps)
-        return points, weights * points
-    shift = {"right": 1.0, "mid": 0.5, "left": 0.0}[rule]
-    return (np.arange(steps) + shift) / steps, np.full(steps, 1 / steps)
+    before, now = ((scores.sum(-1).double() / ROUNDED).round() for scores in (before, now))
+    size = float(now.abs().sum())
+    return float((now - before).abs().sum()) / (10 * size) if size else 0.0
 
 
 def _adaptive(
@@ -199,11 +239,30 @@ class _Path:
         return (parts + lacking).sum(0)
 
 
-def _baseline(clf: Classifier, name: Baseline) -> torch.Tensor:
-    table = clf.model.get_input_embeddings().weight.detach()
+def _baseline(clf: Classifier, name: Baseline, text: str = "") -> torch.Tensor:
+    embeddings = clf.model.get_input_embeddings()
+    if text and name != "token":
+        raise InputError(f"token={text!r} is the word of baseline=token; leave it out beside baseline={name}.")
     if name == "zero":
-        return torch.zeros_like(table[0])
-    token = clf.model.config.pad_token_id if name == "pad" else getattr(clf.tokenizer, "mask_token_id", None)
+        return torch.zeros_like(embeddings.weight[0])
+    others = {"pad": clf.model.config.pad_token_id, "mask": getattr(clf.tokenizer, "mask_token_id", None)}
+    token = _token(clf, text) if name == "token" else others[name]
     if token is None:
         raise InputError(f"This model has no {name} token; take baseline=zero.")
-    return table[token]
+    with torch.no_grad():  # looked up, not taken from the table: some scale what they look up
+        return embeddings(torch.tensor([token], device=embeddings.weight.device))[0]
+
+
+def _token(clf: Classifier, text: str) -> int:
+    """The id of the token that a text is, or of a line break, or of the token that ends texts."""
+    tokenizer = clf.tokenizer
+    ids = [] if tokenizer is None else tokenizer(text or "\n", add_special_tokens=False)["input_ids"]
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+        return ids[0]
+    if text:
+        raise InputError(f"token={text!r} is {len(ids)} tokens of this model; baseline=token takes one.")
+    ends = getattr(tokenizer, "eos_token_id", None) or clf.model.config.eos_token_id
+    ends = ends[0] if isinstance(ends, (list, tuple)) else ends
+    if ends is None:
+        raise InputError("This model has no token for a line break or the end of a text; name one with token=...")
+    return ends

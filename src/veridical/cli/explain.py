@@ -181,7 +181,7 @@ def show(explained: Mapping[str, Sequence[Explanation]], level: Level) -> None:
         if same[0].example.context is not None:
             console.print(_indented(Text(f"context: {printable(same[0].example.context)}", "dim"), 2))
         for explanation in same:
-            spent = cost_line(explanation.cost, explanation.sampling_error)
+            spent = cost_line(explanation.cost, explanation.sampling_error, explanation.gap)
             about = f"explains {class_line(explanation)}: {spent}"
             console.print(_indented(Text.assemble((explanation.method, "bold"), " ", (about, "dim")), 2))
             console.print(_indented(as_rich(explanation, level, colour=colour), 4))

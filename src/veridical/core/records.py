@@ -125,6 +125,7 @@ class Explained:
     mask_id: int | None = None  # the tokenizer's [MASK]
     seed: int = 0
     contrast: int | None = None  # the class that the target is explained against
+    end_id: int | None = None  # of a decoder: the pad token, by which its head finds the end of a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +175,7 @@ class Attribution:
     cost: Cost = Cost()
     sampling_error: float | None = None  # of a method that draws, as a share of the scores' spread over the tokens
     contrast: int | None = None  # the class that the target is explained against: the difference of their logits
+    gap: float | None = None  # what the scores miss of the change of the logit, as a share of it, where that is known
 
     @property
     def example(self) -> Example:

@@ -110,13 +110,14 @@ def duration(seconds: float) -> str:
     return f"{value:.0f} {unit}" if value >= 100 else f"{value:.{digits}g} {unit}"
 
 
-def cost_line(cost: Cost, sampling_error: float | None = None) -> str:
-    """`1.2 s, 51 forward and 50 backward passes, sampling error 8%`"""
+def cost_line(cost: Cost, sampling_error: float | None = None, gap: float | None = None) -> str:
+    """`1.2 s, 51 forward and 50 backward passes, sampling error 8%`, or `, the sum misses 0.3% of the change`"""
     counts = {"forward": cost.forward, "backward": cost.backward}
     passes = " and ".join(f"{count:g} {name}" for name, count in counts.items() if count)
     last = cost.backward or cost.forward
     error = "" if sampling_error is None else f", sampling error {sampling_error:.0%}"
-    return f"{duration(cost.seconds)}, {passes or 'no'} {'pass' if last == 1 else 'passes'}{error}"
+    missed = "" if gap is None else f", the sum misses {gap:.1%} of the change"
+    return f"{duration(cost.seconds)}, {passes or 'no'} {'pass' if last == 1 else 'passes'}{error}{missed}"
 
 
 def class_line(explanation: Explanation) -> str:
@@ -145,7 +146,7 @@ def unread_line(piece: Piece) -> str:
 
 def as_text(explanation: Explanation, level: Level = "word", width: int = 100) -> str:
     """The explained class, then every unit with its score."""
-    spent = cost_line(explanation.cost, explanation.sampling_error)
+    spent = cost_line(explanation.cost, explanation.sampling_error, explanation.gap)
     head = f"{explanation.method} explains {class_line(explanation)}: {spent}"
     every = pieces(explanation, level)
     largest = max((abs(piece.score) for piece in every if piece.score is not None), default=0.0)

@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 import torch
 
-from veridical.attribution import Method, Sampled, insist_on_scores, methods, scores_of, warn_of_no_class
+from veridical.attribution import Method, Sampled, Summed, insist_on_scores, methods, scores_of, warn_of_no_class
 from veridical.core.device import computing
 from veridical.core.errors import Caution, InputError
 from veridical.core.kinds import as_annotated
@@ -29,6 +29,7 @@ from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.model.memory import passes
+from veridical.model.pooling import reads_last
 from veridical.model.sound import insist_on_answers
 from veridical.model.target import Wanted, Which, read_contrast, wanted_of
 
@@ -309,6 +310,7 @@ def _looked(
             cost=Cost(seconds * len(encoded[index].ids) / tokens, *passed),
             sampling_error=returned.error[row] if isinstance(returned, Sampled) else None,
             contrast=None if target.against is None else int(target.against[row]),
+            gap=returned.gap[row] if isinstance(returned, Summed) and returned.gap is not None else None,
         )
         for row, index in enumerate(rows)
     }
@@ -363,6 +365,7 @@ def explained(
         logits=logits,
         mask_id=getattr(clf.tokenizer, "mask_token_id", None),
         contrast=contrast,
+        end_id=clf.model.config.pad_token_id if reads_last(clf.model.config) else None,
     )
 
 

@@ -66,6 +66,7 @@ def join_windows(
                 ),
                 sampling_error=_largest([by_window[index].sampling_error for index in group]),
                 contrast=first.contrast,
+                gap=_largest([by_window[index].gap for index in group]),
             )
         )
     return joined

@@ -89,7 +89,7 @@ def _text(same: Sequence[Explanation], level: Level) -> dict[str, Any]:
                 "name": explanation.method,
                 "explained": explanation.question,
                 "time": duration(explanation.cost.seconds),
-                "cost": cost_line(explanation.cost, explanation.sampling_error),
+                "cost": cost_line(explanation.cost, explanation.sampling_error, explanation.gap),
                 "pieces": [_piece(piece, explanation.signed) for piece in pieces(explanation, level)],
             }
             for explanation in same

@@ -18,6 +18,8 @@ from veridical.core.options import TOKEN_BUDGET as TOKEN_BUDGET
 from veridical.core.records import Answers, Encoded, Output, Variant
 from veridical.model.classifier import Classifier
 from veridical.model.memory import by_length, run_all
+from veridical.model.padding import start_token
+from veridical.model.pooling import last_positions, reads_last
 from veridical.model.sound import insist_on_answers
 
 R = TypeVar("R")
@@ -40,7 +42,12 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int | None = No
     """The model's logits and probabilities for each variant, each distinct one asked once."""
     from veridical.model.soft import forward, ready, style_of  # a method that looks inside the model needs none of it
 
+    start = start_token(clf.model)
+    if start is not None:
+        variants = [v if v.ids else Variant((start,), (0,)) for v in variants]
     distinct = list(dict.fromkeys(variants))
+    if reads_last(clf.model.config):
+        _insist_on_end(clf, distinct)
     if any(not variant.ids or (variant.attend is not None and not any(variant.attend)) for variant in distinct):
         # In a batch it would be answered all the same, from the padding.
         raise InputError(
@@ -64,6 +71,21 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int | None = No
         logits[[place[variant] for variant in alike]] = answered
     logits = logits[[place[variant] for variant in variants]]
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
+
+
+def _insist_on_end(clf: Classifier, variants: Sequence[Variant]) -> None:
+    """Refuse questions in which a decoder is not to attend to the token that its head reads, which it reads all the
+    same."""
+    for variant in variants:
+        if variant.attend is None and (variant.soft is None or variant.soft.mode != "attention"):
+            continue
+        place = int(last_positions(torch.tensor([variant.ids]), clf.model.config.pad_token_id)[0])
+        weak = variant.soft is not None and variant.soft.mode == "attention" and variant.soft.keep[place] < 1
+        if weak or (variant.attend is not None and not variant.attend[place]):
+            raise InputError(
+                f"Erasing by attention cannot take away the last token of a text from {clf.name} ({clf.family}): its "
+                "head reads there, attended to or not; erase by delete, or soften by mode=bernoulli."
+            )
 
 
 def predict(clf: Classifier, encoded: Sequence[Encoded], *, budget: int | None = None, finite: bool = True) -> Answers:

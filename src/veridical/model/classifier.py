@@ -22,6 +22,7 @@ from veridical.core.place import at_home, check_folder, check_shards
 from veridical.core.records import Batch, Encoded, Example, Output, Variant
 from veridical.model.encode import encode, token_limit
 from veridical.model.interruption import go_on
+from veridical.model.sound import insist_on_family
 
 Kind = Literal["single", "multi", "one_logit"]
 Edit = Callable[[torch.Tensor], torch.Tensor]
@@ -48,6 +49,7 @@ class Classifier:
                 f"The tokenizer {type(tokenizer).__name__} cannot say which characters a token covers; "
                 "load the fast one (AutoTokenizer does by default)."
             )
+        insist_on_family(model.config)
         self.model, self.tokenizer, self.trained = model, tokenizer, trained
         self.name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
         self.kind: Kind = kind_of(model.config)
@@ -216,6 +218,11 @@ class Classifier:
         if before in (None, "eager"):
             yield
             return
+        if self.family == "falcon":
+            raise InputError(
+                f"{self.name} is a Falcon, which computes something else once it is switched to eager attention; load "
+                'it with attn_implementation="eager", or choose a method that needs no attention weights.'
+            )
         self.model.set_attn_implementation("eager")
         try:
             yield

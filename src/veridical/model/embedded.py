@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from veridical.core.assets import derive, fetch, state
+from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.model.names import ENCODERS
 from veridical.model.pretrained import quietly
@@ -24,10 +24,10 @@ def folder_of(name: str) -> Path:
     """Where the files of an embedded model lie, in a form that transformers reads."""
     asset = ENCODERS[name]
     if asset not in WEIGHTS:
-        return fetch(asset)
-    if state(asset) != "there":
+        return assets.fetch(asset)
+    if assets.state(asset) != "there":
         _insist_on_gguf(name)
-    return derive(asset, FLOAT32, lambda source, into: _make_float32(asset, source, into))
+    return assets.derive(asset, FLOAT32, lambda source, into: _make_float32(asset, source, into))
 
 
 def _insist_on_gguf(name: str) -> None:

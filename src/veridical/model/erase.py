@@ -77,7 +77,18 @@ def erase(ex: Explained, gone: Collection[int], by: Operator = "delete") -> Vari
     if by == "mask" and ex.mask_id is None:
         raise InputError("This tokenizer has no mask token, so by=mask cannot be used; take by=delete.")
     new = ex.mask_id if by == "mask" else 0
+    if gone:
+        _insist_on_other_than_end(ex, new, f"by={by}")
     return Variant(tuple(new if i in gone else id_ for i, id_ in enumerate(encoded.ids)), encoded.types)  # type: ignore[misc]
+
+
+def _insist_on_other_than_end(ex: Explained, new: int | None, how: str) -> None:
+    """Refuse to write a token by which a decoder's head finds the end of a text: it would read another position."""
+    if new is not None and new == ex.end_id:
+        raise InputError(
+            f"{how} writes the id {new}, which is this decoder's pad token: its head would read the last token before "
+            "those; take by=delete."
+        )
 
 
 def intact(ex: Explained) -> Variant:
@@ -95,6 +106,7 @@ def blank(ex: Explained) -> Variant:
 
     Of a pair the context and the separators around it stay.
     """
+    _insist_on_other_than_end(ex, 0, "The blank null input")
     last = len(ex.encoded.ids)
     if ex.encoded.example.context is not None:
         last = int(np.flatnonzero(ex.encoded.free).max(initial=-1)) + 1

@@ -35,6 +35,20 @@ def with_pad_token(model: Any, tokenizer: Any) -> None:
         tokenizer.pad_token = tokenizer.convert_ids_to_tokens(token)
 
 
+def start_token(model: Any) -> int | None:
+    """What a decoder reads where nothing of a text is left: the token that texts begin with, else that which ends them.
+
+    Encoders have special tokens in every text. None where there is no such token: such a question is refused.
+    """
+    config = model.config
+    if not reads_last(config):
+        return None
+    rows = model.get_input_embeddings().weight.shape[0]
+    ends = config.eos_token_id
+    choices = (config.bos_token_id, *(ends if isinstance(ends, (list, tuple)) else (ends,)))
+    return next((token for token in choices if token is not None and 0 <= token < rows), None)
+
+
 def insist_on_right_padding(config: Any, ids: torch.Tensor, mask: torch.Tensor) -> None:
     """Refuse rows of which a decoder's head would read padding, or that some decoders would count positions wrong in.
 

@@ -71,7 +71,8 @@ def _insist_on_same(model: Any, language: Any, template: Template, tokenizer: An
     """The classifier says what the language model says, looked at once."""
     text = tokenizer(PLAIN, add_special_tokens=False)["input_ids"]
     ids = torch.tensor([[*template.prefix, *text, *template.suffix]])
-    model.eval(), language.eval()
+    model.eval()
+    language.eval()
     due = language(input_ids=ids).logits[0, -1, list(template.labels)]
     given = model(input_ids=ids).logits[0]
     off = float((given - (due - due.mean())).abs().max())

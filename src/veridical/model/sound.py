@@ -21,6 +21,22 @@ ACTIVATIONS = ("hidden_act", "activation", "activation_function", "hidden_activa
 IN_A_LAYER = re.compile(r"\.\d+\.")  # bert.encoder.layer.3.output.dense.weight
 FEWEST_TOKENS = 3  # tokenizers made without a vocabulary have up to 2 beside the special ones
 
+# Families whose logits of a text depend on what it is padded to, whatever is done about it.
+SWAYED = {
+    "xlnet": "XLNet's head reads the end of the padded row, and its word vectors have no row for each text",
+    "funnel": "Funnel halves the length of a row between its blocks, so that padding enters the text",
+}
+
+
+def insist_on_family(config: Any) -> None:
+    """Of a model's type: padding does not change its answers."""
+    reason = SWAYED.get(getattr(config, "model_type", ""))
+    if reason is not None:
+        raise InputError(
+            f"{reason}: a text's logits would depend on the texts beside it, so nothing here can be believed of it; "
+            "choose a model of another family."
+        )
+
 
 def insist_on_settings(settings: Mapping[str, Any], spec: str) -> None:
     """Of a config.json as it was written: sizes of at least 1, labels that are a mapping, activations that exist."""

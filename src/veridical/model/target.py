@@ -143,7 +143,7 @@ def read_contrast(target: str | int, contrast: str | int | None, labels: Sequenc
     if len(labels) < 2:
         raise InputError(f"The contrast is {shown(contrast)}, but this model has one class; leave it out.")
     against: Against = SECOND if contrast == SECOND else _class("contrast", contrast, labels, SECOND)
-    if against == explained:
+    if isinstance(against, int) and against == explained:
         raise InputError(
             f"Target and contrast are both {labels[against]!r}; a class is explained against another one: name two."
         )

@@ -230,10 +230,6 @@ ROWS: dict[str, Wiring] = {
 }
 # What is known to come out wrong, and why.
 REFUSED: dict[str, str] = {
-    "falcon": "Falcon computes something else once it is asked for attention weights (they see tokens to come, and its "
-    "logits change), so its layers cannot be taken apart",
-    "xlnet": "XLNet's head reads the end of the padded row and its word vectors have no row per text, so that a text's "
-    "logits depend on the texts beside it",
-    "funnel": "Funnel halves the length of a text between its blocks, so that its positions are no tokens and a text's "
-    "logits depend on the padding beside it",
+    "falcon": "Falcon computes something else once it is switched to eager attention (it then sees tokens to come, and "
+    "its logits change), so its layers are not taken apart",
 }

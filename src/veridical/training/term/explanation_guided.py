@@ -10,9 +10,10 @@ import torch
 from veridical.attribution import Method, methods, scores_of
 from veridical.core.errors import InputError
 from veridical.core.ranges import at_least, between
-from veridical.core.records import Batch, Explained, Output
+from veridical.core.records import Batch, Output
 from veridical.core.registry import Choice
 from veridical.core.spec import INSIDE, Spec
+from veridical.explanations.explain import explained
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.erase import budget, ranking
@@ -78,9 +79,8 @@ def importance(clf: Classifier, batch: Batch, classes: torch.Tensor, guide: Choi
 
 def _asked(clf: Classifier, batch: Batch, classes: torch.Tensor, guide: Choice[Method]) -> torch.Tensor:
     whole = predict(clf, batch.encoded)
-    mask_id = getattr(clf.tokenizer, "mask_token_id", None)
     asked = [
-        Explained(e, int(classes[row]), whole.probabilities[row], whole.logits[row], mask_id=mask_id)
+        explained(clf, e, int(classes[row]), whole.logits[row], whole.probabilities[row])
         for row, e in enumerate(batch.encoded)
     ]
     found = ask(clf, [guide.entry.run(ex, **guide.options) for ex in asked])
