@@ -25,6 +25,7 @@ from veridical.data.objects import examples_of
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.long_texts import groups, join_windows, window_means
+from veridical.explanations.sink import first_shares, warn_of_sink
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
@@ -261,12 +262,13 @@ def _look(
 ) -> Iterator[Attribution]:
     attributed: dict[int, Attribution] = {}
     method = choice.entry
+    sunk: list[float] = []
 
     def run(rows: list[int]) -> None:
         attention = clf.eager() if "attention" in method.needs else nullcontext()
         # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
         with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
-            attributed.update(_looked(clf, encoded, choice, wanted, rows))
+            attributed.update(_looked(clf, encoded, choice, wanted, rows, sunk))
         tick(len(rows))
 
     waiting = iter(range(len(encoded)))
@@ -275,12 +277,18 @@ def _look(
         while following in attributed:
             yield attributed.pop(following)
             following = next(waiting, None)
+    warn_of_sink(clf, choice.label, sunk)
 
 
 def _looked(
-    clf: Classifier, encoded: Sequence[Encoded], choice: Choice[Method], wanted: Wanted, rows: list[int]
+    clf: Classifier,
+    encoded: Sequence[Encoded],
+    choice: Choice[Method],
+    wanted: Wanted,
+    rows: list[int],
+    sunk: list[float],
 ) -> dict[int, Attribution]:
-    """Those of one batch, by their place."""
+    """Those of one batch, by their place; what the first token of each text gets goes to `sunk`."""
     batch = clf.collate([encoded[i] for i in rows])
     target = wanted.target(rows, clf.device)
     began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
@@ -288,6 +296,7 @@ def _looked(
     scores = scores_of(returned)  # [B, T]
     insist_on_scores(scores, tuple(batch.ids.shape), choice.label)
     scores = torch.as_tensor(scores, device=clf.device)
+    sunk += first_shares(clf, scores, batch.mask)
     if target.logits is None:  # a method that never looked
         with torch.no_grad():
             target(clf.forward(batch).logits)
