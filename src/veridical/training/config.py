@@ -49,6 +49,9 @@ class TrainConfig:
     dropout: Share | None = later(None)  # everywhere in the model; none: the model's own
     data_seed: Seed | None = later(None)  # of order, dropout and noise, all that is random once the weights are drawn
     enough: float | None = later(None)  # of the dev score: the first epoch that reaches it is the last
+    mask: Annotated[float, between(0, 1)] = later(0.0)  # largest share of a text's tokens that is masked; 0: none is
+    mask_rows: Annotated[float, between(0, 1, without="low")] = later(0.5)  # chance of a text to be masked in a step
+    mask_context: bool = later(False)  # mask the second text of a pair too, by the same share
 
     def __post_init__(self) -> None:
         insist(self)
@@ -58,6 +61,8 @@ class TrainConfig:
             raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
         if self.select == "last" and self.enough is not None:
             raise InputError("enough is of a dev score; choose select=accuracy, or leave enough out.")
+        if not self.mask and (self.mask_rows != 0.5 or self.mask_context):
+            raise InputError("mask_rows and mask_context are of masked training; set mask too, to 1 for instance.")
 
 
 # Recursive ROAR, table 4 (single texts): the BiLSTM is trained from scratch, every part at one rate.
