@@ -89,11 +89,13 @@ def _bounds(known: np.ndarray, interval: Interval) -> tuple[float, float]:
     return float(known.mean()) - half, float(known.mean()) + half
 
 
-def verdict(mean: OverSeeds, recursive: bool) -> str:
+def verdict(mean: OverSeeds, recursive: bool, retrained: bool = True) -> str:
     """The verdict in words. Without recursion a curve that is not below the baseline says nothing: what a measure did
-    not mark may be a copy of what it did."""
+    not mark may be a copy of what it did. Where nothing is trained on the masks, no class can leak through them."""
     if mean.side is None:
         return f"no verdict from {mean.n} of the {FEWEST} seeds it takes" if mean.n else "not run"
     if mean.side == "none" and not recursive:
         return f"{SIDES['none']}: inconclusive without recursion"
+    if mean.side == "above" and not retrained:
+        return "above: worse than random"
     return SIDES[mean.side]
