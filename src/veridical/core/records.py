@@ -124,6 +124,7 @@ class Explained:
     scores: np.ndarray | None = None  # [T]
     mask_id: int | None = None  # the tokenizer's [MASK]
     seed: int = 0
+    masks: float = 0.0  # the largest share of a text that the model was trained on masked
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from veridical.explanations.long_texts import groups, join_windows, window_means
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
+from veridical.model.mask import trained_ratio
 from veridical.model.memory import passes
 from veridical.model.sound import insist_on_answers
 from veridical.model.target import Target, Which, classes_of, read_target
@@ -354,6 +355,7 @@ def explained(
         probabilities=probabilities,
         logits=logits,
         mask_id=getattr(clf.tokenizer, "mask_token_id", None),
+        masks=trained_ratio(clf),
     )
 
 
