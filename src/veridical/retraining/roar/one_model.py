@@ -58,8 +58,8 @@ def asked_of(
     if not ratio and not force:
         raise InputError(
             f"{model} was not trained on masked texts, so what it says of them is no measure of faithfulness; train "
-            f"it with {option('mask=1')}, leave {option('no_retrain')} out, or take the curves all the same with "
-            f"{option('force')}."
+            f"it with {option('mask=1')}, leave {option('retrain=False', '--no-retrain')} out, or take the curves all "
+            f"the same with {option('force=True')}."
         )
     kept = replace(dataset, splits={"train": (), "dev": (), TEST: dataset.splits[TEST]})
     claimed = OneModel(ratio=ratio, forced=not ratio)
