@@ -150,7 +150,7 @@ class RoarOptions:
             )
         if self.config is not None:
             raise InputError(
-                f"Nothing is trained without retraining, so {option('config')} says nothing; leave it out."
+                f"Nothing is trained here, so {option('config', '--set')} would count for nothing; leave it out."
             )
 
 

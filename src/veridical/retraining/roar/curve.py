@@ -46,8 +46,10 @@ class Area:
 
 
 def area(ratios: Sequence[float], measure: Sequence[float], random: Sequence[float]) -> Area:
-    """Between a measure's curve and the baseline's of the same seed, and the largest there could be (eq. 3)."""
-    x, p, b = (np.asarray(values, dtype=np.float64) for values in (ratios, measure, random))
+    """Between a measure's curve and the baseline's of the same seed, and the largest there could be (eq. 3). Points may
+    come in any order."""
+    sorted_by = np.argsort(ratios, kind="stable")
+    x, p, b = (np.asarray(values, dtype=np.float64)[sorted_by] for values in (ratios, measure, random))
     return Area(float(np.trapezoid(b - p, x)), float(np.trapezoid(b - b[-1], x)))
 
 
