@@ -69,7 +69,7 @@ def test_no_p_of_ours_is_zero() -> None:
     draws = generator("far").normal(size=(40, 3))
     assert familiar([draws]).p([np.full((1, 3), 99.0)])[0] >= 1 / 21
     wide = generator("far").normal(size=(400, 3))
-    assert familiar([wide]).p([np.full((1, 3), 99.0)])[0] < 0.05
+    assert familiar([wide]).p([np.full((1, 3), 99.0)])[0] < 0.1
 
 
 def test_texts_like_the_reference_are_rejected_as_often_as_said() -> None:

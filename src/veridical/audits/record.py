@@ -310,9 +310,9 @@ class AuditSummary(stored.OnceMapping):
     net_curves: tuple[NetCurve, ...] = ()
     stability: tuple[StabilityRow, ...] = ()
     spending: tuple[Spending, ...] = ()
-    best_shares: tuple[BestShare, ...] = store.later(())  # empty where the best order was not asked for
-    familiarity: Familiarity | None = store.later(None)  # None: the audit is from before it was looked at
-    mask_tests: tuple[MaskTest, ...] = store.later(())  # of a model that was trained on masks
+    best_shares: tuple[BestShare, ...] = ()  # empty where the best order was not asked for
+    familiarity: Familiarity | None = None  # None: the audit is from before it was looked at
+    mask_tests: tuple[MaskTest, ...] = ()  # of a model that was trained on masks
 
 
 # -- the texts that are shown -------------------------------------------------------------------------------
