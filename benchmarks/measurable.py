@@ -9,6 +9,7 @@ forced/NAME (curves without retraining) and roar/NAME (Recursive ROAR). What is 
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -128,6 +129,29 @@ def masks(root: Path, name: str, data: str, limit: int | None) -> None:
                 print(f"(c) {name} {kind} {seed.name} {row.method} {row.ratio:.0%}: {told}; {row.found}")
 
 
+def most_asked(tokens: int, step: int, beam: int = 5) -> int:
+    """Distinct sets that a beam can ask about in one step."""
+    return min(math.comb(tokens, step), beam * (tokens - step + 1))
+
+
+def limits(root: Path, name: str, data: str, limit: int | None, count: int = 12) -> None:
+    """(e) between models: NAOPC of occlusion by mask and of random orders, and the questions that the search asked."""
+    texts = veridical.load_data(data, limit=limit).splits["test"][:count]
+    for kind in ("plain", "masked"):
+        for method in (OCCLUSION, "random"):
+            values, asked, bound = [], 0, 0.0
+            for seed in seeds_of(root / "runs" / f"{name}-{kind}")[:3]:
+                clf = veridical.load(str(seed))
+                before = clf.forwards
+                result = veridical.evaluate(clf, texts, [method], "naopc:by=mask", target="gold", progress=False)
+                asked += clf.forwards - before
+                lengths = [sum(e.free) for e in clf.encode(texts)]
+                bound += sum(2 * (1 + sum(most_asked(n, t) for t in range(1, n + 1))) for n in lengths)
+                values.append(mean(cell.score.value for cell in result.cells))
+            told = f"{asked:,} questions, at most {bound:,.0f} for the limits"
+            print(f"(e) {name} {kind} naopc of {method}: {said(over_seeds(values))}, {values}; {told}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
@@ -135,6 +159,7 @@ def main() -> None:
     parser.add_argument("--data", action="append", default=[], help="NAME=DATA[@LIMIT], for truth and masks")
     parser.add_argument("--truth", default="")
     parser.add_argument("--masks", default="")
+    parser.add_argument("--limits", default="")
     given = parser.parse_args()
     data = dict(pair.split("=", 1) for pair in given.data)
     for name in given.names:
@@ -156,6 +181,8 @@ def main() -> None:
                     print(f"(d) {name}: tau of the areas of {kind} with the truth of the {of} models {told}")
         if name in given.masks.split(","):
             masks(given.folder, name, where, int(limit) if limit else None)
+        if name in given.limits.split(","):
+            limits(given.folder, name, where, int(limit) if limit else None)
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ def masking(clf: Classifier, largest: float, *, context: bool = False) -> Maskin
     code."""
     template = None
     if context:
-        sample = clf.tokenizer("a", "a", return_special_tokens_mask=True)
+        tokenizer: Any = clf.tokenizer
+        sample = tokenizer("a", "a", return_special_tokens_mask=True)
         added = zip(sample["input_ids"], sample["special_tokens_mask"], strict=True)
         template = frozenset(token for token, special in added if special)
     return Masking(mask_token(clf), largest, template)
