@@ -47,7 +47,7 @@ def familiarity_of(clf: Classifier, examples: Sequence[Example], by: Operator, s
     """How the model takes texts that were erased: without any token, and half of them by every operator."""
     encoded = clf.encode(examples[:TEXTS])
     texts = [_asked(clf, text) for text in encoded]
-    operators = [name for name in OPERATORS if name != "mask" or texts[0].mask_id is not None]
+    operators: list[Operator] = [name for name in OPERATORS if name != "mask" or texts[0].mask_id is not None]
     null = answer(clf, [erase_all(text, by) for text in texts]).probabilities
     halves = {
         name: answer(clf, [erase(t, _half(t.encoded, seed), name) for t in texts]).probabilities.argmax(1)
