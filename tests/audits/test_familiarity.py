@@ -68,6 +68,8 @@ def test_the_test_of_masks() -> None:
     ]
     assert mask_tests(clf, "toy", data.splits["train"], {"late": texts}, ratios=(0.5, 0.9)) == rows
     assert all(0 < row.simes <= 1 for row in rows)
+    assert all(len(row.p) == len(row.control_p) == 20 for row in rows)  # of every text
+    assert all(min(row.p) >= 1 / 41 for row in rows)
     matched = mask_tests(clf, "toy", data.splits["train"], {"late": texts}, ratios=(0.9,), against="matched")
     assert matched[0].share <= 1
     assert mask_tests(clf, "toy", data.splits["train"][: FEWEST - 1], {"late": texts}) == ()

@@ -182,6 +182,8 @@ def _tested(
         control_share=shares[1],
         reference=reference,
         found=verdict,
+        p=tuple(p.tolist()),
+        control_p=tuple(other.tolist()),
     )
 
 

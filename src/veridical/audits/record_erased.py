@@ -36,6 +36,8 @@ class MaskTest:
     control_share: float
     reference: int  # texts that p are calibrated on: none is below 1 / (1 + their number)
     found: Literal["familiar", "foreign", "cannot tell"]
+    p: tuple[float, ...] = ()  # of every text
+    control_p: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
