@@ -40,6 +40,7 @@ NAVIGATION: Mapping[str, Mapping[str, str]] = {
     "What we found": {
         **{"validation": "", "explanation-regularisation": "Explanation regularisation", "regex": "REGEX"},
         **{"saloss": "SaLoss", "recursive-roar": "Recursive ROAR", "fresh": "FRESH"},
+        **{"measurable": "Measurable models"},
         **{"soft-faithfulness": "Soft erasure", "benchmarks": ""},
     },
     "Take part": {"/CONTRIBUTING": "", "/CHANGELOG": ""},

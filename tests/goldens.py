@@ -6,3 +6,7 @@ import json
 from pathlib import Path
 
 GOLDEN = {case["name"]: case for case in json.loads((Path(__file__).parent / "golden/metrics.json").read_text("utf-8"))}
+MEASURABLE = {
+    case["name"]: case
+    for case in json.loads((Path(__file__).parent / "golden/measurable.json").read_text("utf-8"))["cases"]
+}

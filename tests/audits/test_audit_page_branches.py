@@ -18,10 +18,12 @@ from fake_course import CHANCE
 
 from veridical.audits.page import audit_page
 from veridical.audits.record import ShownTexts
+from veridical.audits.record_erased import BestShare, Familiarity, MaskTest
 from veridical.core import store
 from veridical.page import plots, render
 
 TEMPLATES = ("audits/audit.html", "audits/audit_parts.html", "audits/audit_verdict.html")
+TEMPLATES += ("audits/familiarity.html", "audits/best.html")
 
 
 def lines(template: str) -> dict[int, str]:
@@ -91,6 +93,21 @@ def cases() -> list[Stored]:
         (replace(few, **dict.fromkeys(tables, ())), none),
         before((replace(few, ranking=()), none)),
         planted(),
+        *erased((few, none)),
+    ]
+
+
+def erased(given: Stored) -> list[Stored]:
+    """What erased texts are to a model: foreign; familiar and tested; familiar where nothing could be tested."""
+    summary, texts = given
+    test = MaskTest("movies", "lime", 0.5, 24, 0.4, 0.1, "zero_id_attended", 0.9, 0.0, 60, "cannot tell")
+    share = BestShare("movies", "lime", "sufficiency", None, 0)
+    plain = Familiarity(0.0, "delete", 24, 0.9, 1.0, {"delete ~ mask": 0.8, "mask ~ attention": None}, "Foreign.")
+    masked = replace(plain, ratio=1.0, by="mask", sentence="Familiar.")
+    return [
+        (replace(summary, familiarity=plain), texts),
+        (replace(summary, familiarity=masked, mask_tests=(test,), best_shares=(share,)), texts),
+        (replace(summary, familiarity=masked), texts),
     ]
 
 

@@ -128,6 +128,9 @@ def test_what_does_not_compare_is_noted(tmp_path):
         "by is 'delete' in a and 'mask' in b: their figures may not compare.",
         "a and b rest on different texts of home.",
         "No explanations are stored in a, b: how alike models explain is not said for what is there.",
+        "Plain AOPC (sufficiency) does not compare across models, because the most and the least that any order could "
+        "reach differ from model to model, also where it is divided by the fall to the empty text; between models "
+        "audit both with metrics naopc.",
     )
     assert notes[0] in to_text(compare([first, other]))
 
@@ -217,3 +220,13 @@ def test_mistakes_are_explained(tmp_path):
     store.write_json(tmp_path / "summary.json", {})
     with pytest.raises(InputError, match=r"has no scores.parquet"):
         compare([tmp_path])
+
+
+def test_between_models_the_figures_within_limits_come_first() -> None:
+    from veridical.audits.compare import _limited_first, _of_areas
+
+    keys = [("home", "sufficiency", "a"), ("home", "naopc:by=mask", "a"), ("home", "accuracy", "")]
+    assert _limited_first(keys) == [keys[1], keys[2], keys[0]]
+    assert _limited_first([keys[0], keys[2]]) == [keys[0], keys[2]]
+    assert "between models read naopc." in _of_areas(keys)[0]
+    assert _of_areas(keys[1:]) == []

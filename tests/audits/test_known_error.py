@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from tiny import tiny
 from veridical.audits.known_error import KNOWN
+from veridical.audits.operator import operator_for
 from veridical.audits.options import AuditOptions
 from veridical.audits.record import Settings
 from veridical.audits.selection import PANEL
+from veridical.model.classifier import Classifier
 from veridical.probes.validation.rates import exact
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +33,8 @@ def test_the_interval_is_that_of_the_counts():
 
 def test_it_is_that_of_what_an_audit_does_unless_told_otherwise():
     assert KNOWN.metrics == PANEL
-    assert KNOWN.by == AuditOptions("a model", "data", out="a folder").by
+    asked = AuditOptions("a model", "data", out="a folder")
+    assert KNOWN.by == operator_for(Classifier(*tiny("bert")), asked.by)
 
 
 DEFAULT = Settings("predicted", "test", "delete", "token", ("orders",), 0, looks=(24, 48, 96))

@@ -26,6 +26,7 @@ HOLDS = {
     "explanation-regularisation": {*(f"table {i}" for i in range(1, 10)), *(f"figure {i}" for i in range(1, 15))},
     "recursive-roar": {*(f"table {i}" for i in range(1, 8)), *(f"figure {i}" for i in range(1, 10))},
     "validation": {"E1 and E2"},
+    "measurable": {"accuracy", "curves", "retrained curves", "audit"},
 }
 
 

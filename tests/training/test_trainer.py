@@ -613,3 +613,51 @@ if __name__ == "__main__":
     if int(os.environ["RANK"]) == 0:
         Path(f"{sys.argv[1]}.json").write_text(json.dumps(found))
     torch.distributed.destroy_process_group()  # at the interpreter's end its threads may be found running, and abort
+
+
+# -- masked training ----------------------------------------------------------------------------------------
+
+
+def test_the_trainer_masks_by_seed_step_and_text(tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    class Watching(VeridicalTrainer):
+        def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
+            def look(module: Any, given: Any, named: Any) -> None:
+                seen.append(bool((named["input_ids"] == self.processing_class.mask_token_id).any()))
+
+            handle = model.register_forward_pre_hook(look, with_kwargs=True)
+            try:
+                return super().compute_loss(model, inputs, *args, **kwargs)
+            finally:
+                handle.remove()
+
+    one = trained(tmp_path / "a", Watching, mask=1.0)
+    assert one.model.config.veridical_mask == 1.0
+    assert any(seen)
+    again = trained(tmp_path / "b", mask=1.0)
+    plain = trained(tmp_path / "c")
+    weights = [trainer.model.classifier.weight for trainer in (one, again, plain)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert not hasattr(plain.model.config, "veridical_mask")
+    seen.clear()
+    one.evaluate(one.train_dataset)
+    assert seen
+    assert not any(seen)  # evaluation masks nothing
+
+
+def test_the_trainers_terms_see_whole_texts_only(tmp_path: Path) -> None:
+    from veridical.training.term import Term
+
+    def whole(clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor) -> torch.Tensor:
+        assert not (batch.ids == clf.tokenizer.mask_token_id).any()
+        return torch.ones((), requires_grad=True) * len(batch.ids)
+
+    terms.add(Term("whole", whole))
+    try:
+        one = trained(tmp_path, mask=1.0, objective="whole:weight=0.5")
+    finally:
+        del terms._entries["whole"]
+    told = [row["whole"] for row in one.state.log_history if "whole" in row]
+    assert told == pytest.approx([1.0] * len(told))  # by the whole texts of the update, over its batches

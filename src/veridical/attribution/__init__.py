@@ -37,6 +37,7 @@ class Method:
     complete: bool  # scores of all altered positions sum to the change of the logit
     of_target: bool  # depends on which class is explained
     version: int  # raised when its numbers change, so that stored scores are not mistaken for today's
+    reference: bool  # made from what metrics measure: shown beside methods, never ranked
     passes: str  # per text, for the documentation; `explanations/passes.py` counts them
 
     @property
@@ -99,13 +100,14 @@ def method(
     complete: bool = False,
     of_target: bool = True,
     version: int = 1,
+    reference: bool = False,
     passes: str = "",
 ) -> Callable[[F], F]:
     """Register a function as an attribution method; without `passes` its needs say how many it takes."""
     usual = "questions" if "questions" in needs else "1 forward, 1 backward" if "gradient" in needs else "1 forward"
 
     def add(run: F) -> F:
-        facts = (signed, differentiable, complete, of_target, version)
+        facts = (signed, differentiable, complete, of_target, version, reference)
         methods.add(Method(name, run, frozenset(needs), *facts, passes or usual))
         return run
 

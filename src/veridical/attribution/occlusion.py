@@ -1,21 +1,13 @@
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from veridical.attribution import method
-from veridical.core.records import Answers, Explained
+from veridical.core.records import Explained
 from veridical.model.ask import Asker
+from veridical.model.best_order import Of as Of
+from veridical.model.best_order import explained_value as explained_value
 from veridical.model.erase import Level, Operator, erase, intact, units
-
-Of = Literal["logit", "probability"]
-
-
-def explained_value(answers: Answers, ex: Explained, of: Of) -> np.ndarray:
-    """The explained class's logit or probability in every answer, less that of its contrast. [n]"""
-    values = (answers.logits if of == "logit" else answers.probabilities).astype(np.float64)
-    return values[:, ex.target] if ex.contrast is None else values[:, ex.target] - values[:, ex.contrast]
 
 
 def spread(ex: Explained, groups: list[list[int]], values: np.ndarray) -> np.ndarray:

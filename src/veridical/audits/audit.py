@@ -27,9 +27,11 @@ from veridical.audits import plan as planning
 from veridical.audits.corpora import Corpus, corpora_of, insist_on_split
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
+from veridical.audits.familiarity import with_familiarity
 from veridical.audits.filing_page import file_record
 from veridical.audits.finished import Audit
 from veridical.audits.looks import Course, OutOfTimeError, follow, sheet_of
+from veridical.audits.operator import operator_for
 from veridical.audits.options import AuditOptions, seconds_of
 from veridical.audits.parts import Desk, Spread, asking, prepare
 from veridical.audits.plan import ORDERS, Plan
@@ -49,7 +51,7 @@ from veridical.core import provenance, store, stored, tables
 from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.progress import Report
-from veridical.core.records import Cell, Dataset
+from veridical.core.records import Cell, Dataset, Operator
 from veridical.data import load_data
 from veridical.grid.claim import claimed
 from veridical.grid.pool import check
@@ -82,14 +84,15 @@ def audit(options: AuditOptions) -> Audit:
         insist_on_split(data, options.split)
     clf = classifier_of(options.model)
     corpora = _corpora(clf, home, others, options)
-    settings = _settings(options, corpora)
-    measures = selection.measures(
-        options.metrics or selection.default_metrics(corpora), by=options.by, level=options.level
-    )
+    by = operator_for(clf, options.by)
+    settings = _settings(options, corpora, by)
+    measures = selection.measures(options.metrics or selection.default_metrics(corpora), by=by, level=options.level)
     shared = spread is not None and spread.shard is not None
     command = provenance.typed_command() or _call(options)
     with claim(options.out, clf, corpora, store.plain(settings), shared=shared, command=command) as folder:
-        return _audit(Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread), options, earlier)
+        beside = tuple(home.splits.get("dev", ()) or home.splits.get("train", ()))
+        work = Work(clf, corpora, measures, settings, folder, clf.fingerprint(), spread, beside)
+        return _audit(work, options, earlier)
 
 
 def _audit(work: Work, options: AuditOptions, earlier: filing.AuditRecord | None) -> Audit:
@@ -175,13 +178,13 @@ def _corpora(clf: Classifier, home: Dataset, others: Sequence[Dataset], options:
     return corpora_of(clf, home, others, **how)
 
 
-def _settings(options: AuditOptions, corpora: Sequence[Corpus]) -> Settings:
+def _settings(options: AuditOptions, corpora: Sequence[Corpus], by: Operator) -> Settings:
     rule = planning.rule_of(options, len(corpora[0].examples))
     budget = planning.budget_of(options)
     return Settings(
         target=options.target,
         split=options.split,
-        by=options.by,
+        by=by,
         level=options.level,
         controls=tuple(dict.fromkeys(options.controls)),
         seed=options.seed,
@@ -230,7 +233,7 @@ def _whole(desk: Desk, course: Course) -> Evaluation:
     cells: list[Cell] = []
     rows: dict[str, list[Any]] = {}
     # In one order in every part, whoever entered it late: two methods are then the same pair everywhere.
-    order = (*course.plan.methods, *ORDERS)
+    order = (*course.plan.methods, *course.plan.references, *ORDERS)
     for number in sorted({number for number, _ in course.asked.cells}):
         methods = [name for name in order if (number, name) in course.asked.cells]
         evaluation = desk.evaluate([number], methods, desk.measures)
@@ -319,6 +322,7 @@ def _written(
         folder / "scores.parquet", columns([cell for of_corpus in cells.values() for cell in of_corpus])
     )
     summary = _with_stability(work, summarise(facts, courses, cells), courses, deadline, say)
+    summary = with_familiarity(work, summary, evaluations)
     examples: ShownTexts = shown_texts(work.clf, work.corpora, evaluations)
     stored.write(folder / SUMMARY, summary)
     stored.write(folder / EXAMPLES, examples)

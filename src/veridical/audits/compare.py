@@ -28,6 +28,7 @@ from veridical.core.readable import shown
 from veridical.core.spec import base_name
 from veridical.core.statistics import between, estimates, holm, mean, number, signed_rank
 from veridical.core.stored import read_fields
+from veridical.core.wording import option
 
 __all__ = [
     "Agreement",
@@ -45,6 +46,8 @@ __all__ = [
 
 Key = tuple[str, str, str]  # corpus, metric, method
 NET = "net wins over chance"
+AREAS = ("sufficiency", "comprehensiveness")  # mean falls along an order: their limits are each model's own
+LIMITED = ("naopc", "naopc_sufficiency")  # the same between those limits
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,11 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
         raise InputError("There is nothing to compare; name at least one folder that an audit wrote.")
     runs = [_read(*_named(folder)) for folder in folders]
     models = {name: [run for run in runs if run.model == name] for name in dict.fromkeys(run.model for run in runs)}
-    keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
+    keys = _limited_first(list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values))))
     entries = _entries(models, keys, seed)
     agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
     lower = {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
-    notes = (*_notes(runs), *missing)
+    notes = (*_notes(runs), *missing, *(_of_areas(keys) if len(models) > 1 else ()))
     return Table(tuple(models), entries, _tests(models, keys), agreements, frozenset(lower), notes)
 
 
@@ -155,6 +158,28 @@ def _notes(runs: Sequence[_Run]) -> tuple[str, ...]:
             if ids and (ids != _ids(first, corpus) or not _same_texts(first, run, corpus)):
                 notes.append(f"{first.folder.name} and {run.folder.name} rest on different texts of {corpus}.")
     return tuple(notes)
+
+
+def _limited_first(keys: Sequence[Key]) -> list[Key]:
+    """The metrics that compare between models before the areas that do not."""
+    if not any(base_name(metric) in LIMITED for _, metric, _ in keys):
+        return list(keys)
+    return sorted(keys, key=lambda key: base_name(key[1]) in AREAS)
+
+
+def _of_areas(keys: Sequence[Key]) -> list[str]:
+    """That areas over a perturbation curve do not compare between models, where there are any."""
+    names = dict.fromkeys(base_name(metric) for _, metric, _ in keys)
+    areas = [name for name in names if name in AREAS]
+    if not areas:
+        return []
+    there = [name for name in names if name in LIMITED]
+    read = f"read {' and '.join(there)}" if there else f"audit both with {option('metrics', '--metric')} naopc"
+    return [
+        f"Plain AOPC ({', '.join(areas)}) does not compare across models, because the most and the least that any "
+        "order could reach differ from model to model, also where it is divided by the fall to the empty text; "
+        f"between models {read}."
+    ]
 
 
 def _ids(run: _Run, corpus: str) -> set[str]:

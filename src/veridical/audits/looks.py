@@ -143,9 +143,10 @@ def _by_part(course: Course, wanted: Mapping[str, int]) -> dict[int, list[str]]:
     parts: dict[int, list[str]] = {}
     for number in range(math.ceil(most / PART)):
         names = [name for name, texts in wanted.items() if number * PART < texts]
-        new = [name for name in (*ORDERS, *names) if (number, name) not in course.asked.cells]
+        beside = (*course.plan.references, *ORDERS)
+        new = [name for name in (*beside, *names) if (number, name) not in course.asked.cells]
         if new:
-            parts[number] = [*names, *ORDERS]
+            parts[number] = [*names, *beside]
     return parts
 
 

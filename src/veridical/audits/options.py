@@ -92,7 +92,7 @@ class AuditOptions:
     methods: Annotated[opt.Names | None, Help(opt.METHODS, default="all that work on the model"), opt.A_METHOD] = None
     metrics: Annotated[opt.Names | None, Help(opt.METRICS, default="see `veridical list metrics`"), opt.A_METRIC] = None
     target: opt.Target = "predicted"
-    by: Annotated[Operator, Help(ERASED)] = "delete"
+    by: Annotated[Operator | None, Help(ERASED, default="mask if the model was trained on masks, else delete")] = None
     level: Annotated[Level, Help("What is erased at a time: token or word.")] = "token"
     controls: Annotated[Sequence[Control], Help(CONTROLS)] = ("orders",)
     purpose: Annotated[str | None, Help("What the audit is for, in a sentence: its record says so.", "TEXT")] = None

@@ -68,6 +68,7 @@ class Plan:
     left_out: tuple[str, ...] = ()  # methods that the budget does not reach
     foreign: int = 0  # explanations of every text that were made elsewhere, and are scored too
     elsewhere: float = 0.0  # passes to score one explanation in all the other ways that stability asks in
+    references: tuple[str, ...] = ()  # methods that are shown beside the others and never ranked
 
     @property
     def costly(self) -> frozenset[str]:
@@ -76,7 +77,8 @@ class Plan:
 
     def shared(self, texts: int) -> float:
         """Planned passes for what all methods share: reading the texts, scoring random orders and the like."""
-        return texts * (1 + (len(ORDERS) + self.foreign) * self.scoring)
+        beside = sum(self.costs[name] + self.scoring for name in self.references)
+        return texts * (1 + (len(ORDERS) + self.foreign) * self.scoring + beside)
 
     def of(self, counts: Mapping[str, int]) -> float:
         """Planned passes of explaining and scoring so many texts with each method."""
@@ -255,8 +257,16 @@ def plan(
     elsewhere: float = 0.0,
 ) -> Plan:
     """Everyone, cheapest first, or as many of the cheapest as a budget takes through the first look."""
-    order = sorted((name for name in costs if name not in ORDERS), key=lambda name: (costs[name], name))
-    whole = Plan(rule, tuple(order), costs, scoring, budget, foreign=foreign, elsewhere=elsewhere)
+    references = tuple(name for name in costs if is_reference(name))
+    ranked = [name for name in costs if name not in ORDERS and name not in references]
+    if not ranked:
+        raise InputError(
+            f"{' and '.join(references)} is a reference and never ranked; name a method to audit beside it."
+        )
+    order = sorted(ranked, key=lambda name: (costs[name], name))
+    whole = Plan(
+        rule, tuple(order), costs, scoring, budget, foreign=foreign, elsewhere=elsewhere, references=references
+    )
     if budget is None:
         return whole
     for count in range(len(order), 0, -1):
@@ -333,6 +343,12 @@ def _reach(plans: Sequence[Plan]) -> str:
 def budget_of(options: AuditOptions) -> int | None:
     """The passes that were asked for; a time becomes passes once the model is there."""
     return QUICK_PASSES if options.quick else options.passes
+
+
+def is_reference(spec: str) -> bool:
+    """Whether a method is shown beside others and never ranked."""
+    name = base_name(spec)
+    return name in all_methods and all_methods[name].reference
 
 
 def known_methods(specs: str | Sequence[str]) -> list[str]:

@@ -17,7 +17,7 @@ from veridical.audits.plan import Plan
 from veridical.audits.record import CorpusFacts, MetricFacts, Settings
 from veridical.audits.sequential import Rule
 from veridical.core import store, stored
-from veridical.core.records import Encoded
+from veridical.core.records import Encoded, Example
 from veridical.grid.pool import cores
 from veridical.model.classifier import Classifier
 
@@ -35,6 +35,7 @@ class Work:
     folder: Path
     weights: str  # the hash of the model's
     spread: Spread | None
+    reference: Sequence[Example] = ()  # texts of another split, for the test of masks
 
     def desk(self, corpus: Corpus) -> Desk:
         return Desk(

@@ -15,6 +15,7 @@ from veridical.audits.conclusion import List
 from veridical.audits.diagnosticity import Diagnosticity, MetricTest
 from veridical.audits.options import Control
 from veridical.audits.pairs import Comparison
+from veridical.audits.record_erased import BestShare, Familiarity, MaskTest
 from veridical.audits.record_older import summary_of_schema_1, summary_of_schema_2
 from veridical.audits.sequential import Drop, Shown
 from veridical.core import store, stored
@@ -309,6 +310,9 @@ class AuditSummary(stored.OnceMapping):
     net_curves: tuple[NetCurve, ...] = ()
     stability: tuple[StabilityRow, ...] = ()
     spending: tuple[Spending, ...] = ()
+    best_shares: tuple[BestShare, ...] = ()  # empty where the best order was not asked for
+    familiarity: Familiarity | None = None  # None: the audit is from before it was looked at
+    mask_tests: tuple[MaskTest, ...] = ()  # of a model that was trained on masks
 
 
 # -- the texts that are shown -------------------------------------------------------------------------------

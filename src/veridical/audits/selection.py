@@ -31,8 +31,8 @@ VOTELESS = ("monotonicity", "corr", "loo_tau")  # shown where they are asked for
 
 
 def default_methods() -> list[str]:
-    """Every method."""
-    return [method.name for method in all_methods]
+    """Every method but the references, which are asked for by name."""
+    return [method.name for method in all_methods if not method.reference]
 
 
 def default_metrics(corpora: Sequence[Corpus]) -> list[str]:

@@ -28,7 +28,7 @@ from veridical.audits.looks import Course
 from veridical.audits.options import Control
 from veridical.audits.oracles import ORACLES
 from veridical.audits.pairs import CHANCE, Comparison, compare_all
-from veridical.audits.plan import ORDERS
+from veridical.audits.plan import ORDERS, is_reference
 from veridical.audits.record import (
     AuditSummary,
     Concentration,
@@ -38,6 +38,7 @@ from veridical.audits.record import (
     TruthOrder,
     Verdict,
 )
+from veridical.audits.reference import best_shares
 from veridical.audits.sheet import Sheet, gather
 from veridical.core.records import Cell
 from veridical.core.spec import base_name
@@ -78,6 +79,7 @@ def summarise(facts: AuditSummary, courses: Mapping[str, Course], cells: Mapping
             agreement=(*summary.agreement, *_agreement([cell for cell in here if PAIR in cell.method], sheet, metrics)),
             sparsity=(*summary.sparsity, *_sparsity(sheet, metrics)),
             truth=(*summary.truth, *_truth(sheet, metrics)),
+            best_shares=(*summary.best_shares, *best_shares(sheet, metrics)),
             looks=(*summary.looks, *course.looks),
             net_curves=(*summary.net_curves, *judged.curves),
         )
@@ -382,7 +384,7 @@ def _truth(sheet: Sheet, facts: Facts) -> list[TruthOrder]:
 
 
 def _real(method: str) -> bool:
-    return method not in ORACLES and base_name(method) != CHANCE
+    return method not in ORACLES and base_name(method) != CHANCE and not is_reference(method)
 
 
 def _first(facts: Facts, name: str) -> str | None:

@@ -126,6 +126,7 @@ class Explained:
     seed: int = 0
     contrast: int | None = None  # the class that the target is explained against
     end_id: int | None = None  # of a decoder: the pad token, by which its head finds the end of a text
+    masks: float = 0.0  # the largest share of a text that the model was trained on masked
 
 
 @dataclass(frozen=True, slots=True)

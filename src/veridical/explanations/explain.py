@@ -29,6 +29,7 @@ from veridical.explanations.sink import first_shares, warn_of_sink
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
+from veridical.model.mask import trained_ratio
 from veridical.model.memory import passes
 from veridical.model.pooling import reads_last
 from veridical.model.sound import insist_on_answers
@@ -375,6 +376,7 @@ def explained(
         mask_id=getattr(clf.tokenizer, "mask_token_id", None),
         contrast=contrast,
         end_id=clf.model.config.pad_token_id if reads_last(clf.model.config) else None,
+        masks=trained_ratio(clf),
     )
 
 

@@ -40,6 +40,8 @@ JOBS = {
     "veridical.roar:shared": "veridical.retraining.roar.cells:shared",
     "veridical.roar:chain": "veridical.retraining.roar.cells:chain",
     "veridical.roar:leak": "veridical.retraining.roar.cells:leak",
+    "veridical.roar:ends": "veridical.retraining.roar.one_model:ends",
+    "veridical.roar:curve": "veridical.retraining.roar.one_model:curve",
     "veridical.recipe:type_logged": "veridical.cli.recipe:type_logged",
     "veridical.validate:make": "veridical.probes.validation.making:make",
 }

@@ -68,8 +68,9 @@ def typical(clf: Classifier) -> Encoded:
 
 
 def specs_of(audit: AuditSummary | None) -> list[str]:
-    """Every method, and those that the audit asked with options of their own."""
-    names = [method.name for method in known]
+    """Every method but the references, whose search takes too long to wait for, and those that the audit asked with
+    options of their own."""
+    names = [method.name for method in known if not method.reference]
     audited = [] if audit is None else [facts.name for facts in audit.methods if _named(facts.name, names)]
     return list(dict.fromkeys([*names, *audited]))
 

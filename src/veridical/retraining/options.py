@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
+from veridical.core import stored
 from veridical.core.errors import InputError
 from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_RUN
 from veridical.core.ranges import between
-from veridical.core.spec import listed
+from veridical.core.spec import base_name, listed
 from veridical.core.wording import option
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
@@ -42,6 +45,15 @@ SUPPORT = "Explain this finished run or model instead. May be repeated."
 EXTRACTOR = "topk (the highest scored words), or contiguous (the span with the highest sum)."
 
 
+RETRAIN = "Train anew for every point; without it all points are one model's, which has to be trained on masks."
+FORCE = "Take the curves of a model that was not trained on masks all the same; the page says so."
+RoarModel = Annotated[
+    str,
+    Help(
+        "What is trained: minilm, bilstm, a folder, a hub id; without retraining a run, or a folder of seeds.", "MODEL"
+    ),
+    Checked(__name__, "insist_on_roar_model", places=True),
+]
 UNTOLD = "cross_entropy"  # the objective, if none is named
 MOST_SEEDS = 10_000
 Counted = Annotated[int, between(1, MOST_SEEDS)]  # a list of as many is made
@@ -62,6 +74,27 @@ def insist_on_measures(specs: opt.Names) -> None:
     opt.A_METHOD.check([spec for spec in listed(specs) if spec != "oracle"])
 
 
+def one_model_folders(model: str) -> dict[int, str]:
+    """The models by seed that a folder holds: a run's own, or those of its runs seed0, seed1, ..."""
+    path, runs = Path(model), {}
+    if path.is_dir() and not (path / "model").exists() and not (path / "config.json").exists():
+        named = [(re.fullmatch(r"seed(\d+)", folder.name), folder) for folder in path.iterdir()]
+        runs = {int(match[1]): str(folder) for match, folder in named if match and (folder / "model").is_dir()}
+    if runs:
+        return dict(sorted(runs.items()))
+    spec = path / "spec.json"
+    seed = stored.read_fields(spec).get("seed", 0) if spec.exists() else 0
+    return {int(seed): model}
+
+
+def insist_on_roar_model(model: str) -> None:
+    """What can be trained, or a folder of models that were."""
+    from veridical.model.names import insist_on_trained
+
+    for folder in one_model_folders(model).values():
+        insist_on_trained(folder)
+
+
 def insist_on_objectives(objectives: opt.Names) -> None:
     for objective in [objectives] if isinstance(objectives, str) else objectives:
         TERMS.check(objective)
@@ -72,7 +105,7 @@ class RoarOptions:
     """What is masked, how often, and how it is trained and computed."""
 
     data: opt.Data
-    model: Trained = "bilstm"
+    model: RoarModel = "bilstm"
     _: KW_ONLY
     out: opt.Out
     methods: Annotated[
@@ -83,6 +116,8 @@ class RoarOptions:
     tokens: Annotated[Count | None, Help("Mask one token at a time instead, up to so many.")] = None
     plain: Annotated[bool, Help("Run ROAR without recursion too, to compare.")] = False
     quick: Annotated[bool, Help("A first answer: one seed in steps of 20%.")] = False
+    retrain: Annotated[bool, Help(RETRAIN)] = True
+    force: Annotated[bool, Help(FORCE)] = False
     score: Annotated[Scored | None, Help(CURVES, default=USUAL)] = None
     leakage: Annotated[bool, Help(LEAKAGE)] = True
     interval: Annotated[Interval, Help(INTERVAL)] = "bca"
@@ -103,6 +138,20 @@ class RoarOptions:
             both = f"{option(f'step={self.step}')} and {option(f'tokens={self.tokens}')}"
             raise InputError(f"Both {both}: texts are masked by shares or by tokens; give one.")
         settings(self.config, defaults(self.model))  # a mistake in them is told before anything is loaded
+        if not self.retrain:
+            self._check_one_model()
+
+    def _check_one_model(self) -> None:
+        """Refuse what only trainings could follow."""
+        if base_name(self.model) in ("bilstm", "minilm"):
+            raise InputError(
+                f"Without retraining the curves are those of one trained model, and {self.model!r} is none; name its "
+                f"run with {option('model')}."
+            )
+        if self.config is not None:
+            raise InputError(
+                f"Nothing is trained here, so {option('config', '--set')} would count for nothing; leave it out."
+            )
 
 
 @dataclass(frozen=True)

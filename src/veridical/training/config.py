@@ -51,6 +51,9 @@ class TrainConfig:
     # The rank of adapters on the attention's maps, trained with the head in place of all weights; none: all weights.
     lora: Annotated[int, between(1, 1024)] | None = later(None)
     enough: float | None = later(None)  # of the dev score: the first epoch that reaches it is the last
+    mask: Annotated[float, between(0, 1)] = later(0.0)  # largest share of a text's tokens that is masked; 0: none is
+    mask_rows: Annotated[float, between(0, 1, without="low")] = later(0.5)  # chance of a text to be masked in a step
+    mask_context: bool = later(False)  # mask the second text of a pair too, by the same share
 
     def __post_init__(self) -> None:
         insist(self)
@@ -60,6 +63,8 @@ class TrainConfig:
             raise InputError("patience needs a dev score to watch; choose select=macro_f1, or leave patience out.")
         if self.select == "last" and self.enough is not None:
             raise InputError("enough is of a dev score; choose select=accuracy, or leave enough out.")
+        if not self.mask and (self.mask_rows != 0.5 or self.mask_context):
+            raise InputError("mask_rows and mask_context are of masked training; set mask too, to 1 for instance.")
 
 
 # Recursive ROAR, table 4 (single texts): the BiLSTM is trained from scratch, every part at one rate.

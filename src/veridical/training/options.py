@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
 from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_FOLDER
+from veridical.core.ranges import between
 from veridical.training.config import TrainConfig, defaults, settings
 
 SAVE_STEPS = 200  # between two checkpoints inside an epoch
@@ -26,6 +27,7 @@ OVER = "Train with each value, keep the best on dev: TERM.weight=1e-2,1e-3,1e-4.
 SELECT = "What a search judges by: a metric, or dev macro_f1, loss, ..."
 TOKENS = "Padded tokens that a model is given at once where texts are explained; of training steps, train.budget is."
 REPORT = "Where else the log goes: tensorboard (the folder tensorboard/ of the run), or none."
+MASK = "Mask half of the texts at random, up to this share of their tokens (train.mask): 1 makes erasure measurable."
 Searched = Annotated[opt.Names, Help(OVER, "VALUES", "--search", commas=False)]
 
 
@@ -41,6 +43,7 @@ class Training:
     )
     bound: Annotated[str | None, Help(BOUND, "BOUND", none=True)] = None
     config: Settings = None
+    mask: Annotated[Annotated[float, between(0, 1)] | None, Help(MASK, "RATIO", default="0")] = None
     limit: opt.Examples = None
     out: Annotated[
         opt.Place | None,
@@ -55,7 +58,8 @@ class Training:
         self.settings()  # a mistake in them is told before anything is loaded
 
     def settings(self) -> TrainConfig:
-        return settings(self.config, defaults(self.model, self.bound))
+        chosen = settings(self.config, defaults(self.model, self.bound))
+        return chosen if self.mask is None else replace(chosen, mask=self.mask)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,12 @@ from safetensors.torch import save_file
 
 from veridical.core import store
 from veridical.core.errors import InputError
-from veridical.model.accuracy import BETTER, Scores
+from veridical.core.records import Answers
+from veridical.model.accuracy import BETTER, Scores, score
 from veridical.training.bound import SLACK
 from veridical.training.journal import LOG, State
-from veridical.training.task import Task, measure
+from veridical.training.masking import pooled
+from veridical.training.task import Task, ask_texts, measure
 
 BEST = "best.safetensors"
 
@@ -21,14 +23,15 @@ BEST = "best.safetensors"
 def look(task: Task, state: State) -> tuple[State, dict[str, Any]]:
     """Measure the dev split at the end of an epoch and keep the weights if they are the best so far; returns where the
     run stands, and what the log says of the epoch."""
-    dev = measure(task, "dev", state.epoch)[1] if "dev" in task.gold else {}
+    answers, dev = measure(task, "dev", state.epoch) if "dev" in task.gold else (None, {})
     if wild := [name for name, figure in dev.items() if figure is not None and not math.isfinite(figure)]:
         raise InputError(
             f"Training broke down in epoch {state.epoch}: {wild[0]} on dev is {dev[wild[0]]}; lower lr "
             f"({task.config.lr:g}) and head_lr ({task.config.head_lr:g}), or set clip=1."
         )
     eligible = all(bound.holds(dev) for bound in task.bounds)
-    value, better = _judged(task.config.select, dev, state.best)
+    masked, judged = (None, dev) if answers is None else _with_masks(task, answers, dev)
+    value, better = _judged(task.config.select, judged, state.best)
     if eligible and not state.eligible:  # from here on only eligible epochs count
         state, better = dataclasses.replace(state, eligible=state.epoch), True
     elif state.eligible and not eligible:
@@ -41,7 +44,22 @@ def look(task: Task, state: State) -> tuple[State, dict[str, Any]]:
         with store.replacing(task.folder / BEST) as temporary:
             save_file(weights, temporary)
     row = {"step": state.step, "epoch": state.epoch, "dev": dev, "best": better and eligible}
+    if masked is not None:
+        row |= {"dev_masked": masked, "dev_pooled": judged}
     return state, {**row, "eligible": eligible} if task.bounds else row
+
+
+def _with_masks(task: Task, whole: Answers, dev: Scores) -> tuple[Scores | None, Scores]:
+    """After masked training: the scores of dev's masked copy, and those of both together, which choose the epoch. What
+    terms there are is of the whole texts."""
+    if task.masks is None:
+        return None, dev
+    gold = task.gold["dev"]
+    answers = ask_texts(task, task.masks.copy(task.encoded["dev"], "dev"))
+    both = {**dev, **pooled(whole, answers, gold, task.clf.kind)}
+    if (objective := dev.get("objective")) is not None:
+        both["objective"] = objective + task.terms[0].weight * ((both["loss"] or 0.0) - (dev["loss"] or 0.0))
+    return score(answers, gold, task.clf.kind), both
 
 
 def _judged(select: str, dev: Scores, best: float | None) -> tuple[float | None, bool]:
@@ -79,6 +97,10 @@ def failure(task: Task) -> str:
 def sentence(row: dict[str, Any], task: Task) -> str:
     """An epoch in a line, from its row in the log."""
     dev = "  ".join(f"{name} {value:.4f}" for name, value in row["dev"].items() if value is not None)
+    if "dev_masked" in row:
+        select = task.config.select if row["dev_masked"].get(task.config.select) is not None else "macro_f1"
+        value = row["dev_masked"][select]
+        dev += "" if value is None else f"  masked: {select} {value:.4f}"
     kept = "  (best so far)" if row["best"] and task.config.select != "last" else ""
     bound = "" if row.get("eligible", True) else "  (over the bound)"
     return f"epoch {row['epoch']}/{task.config.epochs}  dev: {dev or 'none'}{kept}{bound}"

@@ -22,15 +22,14 @@ from veridical.model.memory import attempt, room_for, too_long, whole_model
 from veridical.training.bound import climb
 from veridical.training.journal import State
 from veridical.training.rate import rate, set_rate
-from veridical.training.task import Task, run_terms, seed_torch
+from veridical.training.task import Task, run_terms, seed_torch, sizes_of
 
 Row = dict[str, float | None]  # of the log
 
 
 def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: State) -> tuple[State, Row]:
     """Where the run stands after an update from these examples, and what the log says of it."""
-    batch, gold = [task.encoded["train"][i] for i in rows], task.gold["train"][rows]
-    sizes = {ready.name: ready.size(batch, gold) for ready in task.terms}
+    sizes = sizes_of(task, rows, state.step)
     held = {bound.term: multiplier.value for bound, multiplier in zip(task.bounds, state.multipliers, strict=True)}
     weights = {ready.name: held.get(ready.name, ready.weight) for ready in task.terms}
     means = _fitting(task, optimizer, rows, state.step, weights, sizes)

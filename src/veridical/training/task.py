@@ -19,9 +19,11 @@ from veridical.core.seed import Draw, seed_of
 from veridical.model.accuracy import Scores, score
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
+from veridical.model.mask import note_ratio
 from veridical.model.memory import run_all
 from veridical.training.bound import Bound
 from veridical.training.config import TrainConfig
+from veridical.training.masking import Masks, masks
 from veridical.training.options import SAVE_STEPS
 from veridical.training.term import BASE, Objective, Ready, objective, ready
 
@@ -43,6 +45,7 @@ class Task:
     save_steps: int
     accelerator: Accelerator
     tracked: bool = False  # its log goes to TensorBoard too
+    masks: Masks | None = None  # None: texts are trained on as they are
 
     @property
     def data_seed(self) -> int:
@@ -112,20 +115,72 @@ def prepare(
     """A task on these texts: without an objective of cross-entropy alone, its terms prepared on the train split."""
     terms = ready(chosen or objective(BASE), clf, encoded["train"], gold["train"])
     accelerator = accelerator or meeting()
-    return Task(clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator, tracked)
+    drawn = masks(clf, config, seed if config.data_seed is None else config.data_seed)
+    note_ratio(clf.model, config.mask)
+    return Task(
+        clf, terms, bounds, config, seed, dict(encoded), dict(gold), folder, save_steps, accelerator, tracked, drawn
+    )
 
 
 def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[torch.Tensor, Sums, Sums]:
     """One pass over some examples of a split, at a step: class logits [B, C], the sum of every term, and the sums of
-    their figures, called `term.figure`."""
-    needs = {need for one in task.terms for need in one.term.needs}
-    batch = task.clf.collate([task.encoded[split][i] for i in rows])
-    labels = task.gold[split][list(rows)].to(task.clf.device)
+    their figures, called `term.figure`. In training some of the texts may be masked."""
+    encoded, labels = [task.encoded[split][i] for i in rows], task.gold[split][list(rows)].to(task.clf.device)
+    if task.masks is None or split != "train":
+        return _pass(task, encoded, labels, step, task.terms)
+    drawn = task.masks.drawn(encoded, step)
+    if len(task.terms) == 1:  # cross-entropy, of masked and whole texts alike: one pass
+        mixed = [text if new is None else new for text, new in zip(encoded, drawn, strict=True)]
+        return _pass(task, mixed, labels, step, task.terms)
+    return _two_passes(task, encoded, drawn, labels, step)
+
+
+def _two_passes(
+    task: Task, encoded: Sequence[Encoded], drawn: Sequence[Encoded | None], labels: torch.Tensor, step: int
+) -> tuple[torch.Tensor, Sums, Sums]:
+    """The whole texts with all terms, the masked ones with cross-entropy alone. A part of one pass would not do: what
+    differentiates the output by the word embeddings needs those of its own pass."""
+    logits = torch.empty(0)
+    losses: Sums = {one.name: torch.zeros((), device=task.clf.device) for one in task.terms}
+    figures: Sums = {}
+    places = (
+        [i for i, new in enumerate(drawn) if new is None],
+        [i for i, new in enumerate(drawn) if new is not None],
+    )
+    for rows, terms in zip(places, (task.terms, task.terms[:1]), strict=True):
+        if rows:
+            texts = [drawn[i] or encoded[i] for i in rows]
+            some, added, told = _pass(task, texts, labels[rows], step, terms)
+            logits = torch.empty(len(encoded), some.shape[1], device=some.device) if not len(logits) else logits
+            logits[rows] = some.detach()
+            losses = {name: losses[name] + added.get(name, 0.0) for name in losses}
+            figures |= told
+    return logits, losses, figures
+
+
+def _pass(
+    task: Task, encoded: Sequence[Encoded], labels: torch.Tensor, step: int, terms: Sequence[Ready]
+) -> tuple[torch.Tensor, Sums, Sums]:
+    needs = {need for one in terms for need in one.term.needs}
+    batch = task.clf.collate(encoded)
     output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
     draw = Draw(task.data_seed, step)
-    losses = {term.name: term.loss(task.clf, batch, output, labels, draw) for term in task.terms}
+    losses = {term.name: term.loss(task.clf, batch, output, labels, draw) for term in terms}
     figures = {f"{name}.{key}": value for name, (_, held) in losses.items() for key, value in held.items()}
     return output.logits, {name: loss for name, (loss, _) in losses.items()}, figures
+
+
+def sizes_of(task: Task, rows: Sequence[int], step: int) -> dict[str, float]:
+    """What every term's sum over a batch of training texts is divided by; terms beside cross-entropy count whole texts
+    only."""
+    encoded, gold = [task.encoded["train"][i] for i in rows], task.gold["train"][list(rows)]
+    sizes = {one.name: one.size(encoded, gold) for one in task.terms[:1]}
+    if len(task.terms) > 1:
+        drawn = [None] * len(rows) if task.masks is None else task.masks.drawn(encoded, step)
+        whole = [i for i, new in enumerate(drawn) if new is None]
+        seen, labels = [encoded[i] for i in whole], gold[whole]
+        sizes |= {one.name: one.size(seen, labels) if seen else 0.0 for one in task.terms[1:]}
+    return sizes
 
 
 def measure(task: Task, split: str, epoch: int) -> tuple[Answers, Scores]:
@@ -191,12 +246,17 @@ def _objective(task: Task, found: Scores) -> float | None:
 
 def ask_all(task: Task, split: str) -> Answers:
     """The classifier's answers on a split, shared out over the processes, the same on all of them."""
+    return ask_texts(task, task.encoded[split])
+
+
+def ask_texts(task: Task, encoded: Sequence[Encoded]) -> Answers:
+    """The same on any texts."""
     world, rank = task.accelerator.num_processes, task.accelerator.process_index
-    mine = predict(task.clf, task.encoded[split][rank::world], finite=False)  # a breakdown is told apart
+    mine = predict(task.clf, encoded[rank::world], finite=False)  # a breakdown is told apart
     if world == 1:
         return mine
     parts: list[Answers] = gather_object([mine])
-    return _answers(task, [part.logits for part in parts], len(task.encoded[split]))
+    return _answers(task, [part.logits for part in parts], len(encoded))
 
 
 def _answers(task: Task, parts: Sequence[np.ndarray], count: int) -> Answers:

@@ -46,6 +46,7 @@ class Tracker:
         step = row["step"]
         if "dev" in row:
             self._draw("dev", row["dev"], step)
+            self._draw("dev_masked", row.get("dev_masked", {}), step)
         else:
             self._draw("train", {key: row[key] for key in row if key not in ("step", "seconds")}, step)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any, Literal
 
 import torch
@@ -28,9 +28,13 @@ from veridical.core.errors import Caution, InputError
 from veridical.core.records import Batch, Encoded, Output
 from veridical.core.seed import Draw
 from veridical.model.classifier import Classifier, class_logits
+from veridical.model.mask import note_ratio
 from veridical.training.collator import CARRIED, EXTRA, Carrier
+from veridical.training.config import TrainConfig
+from veridical.training.masking import Masks, masked_inputs, masks, some_rows
 from veridical.training.term import BASE, Ready, ready
 from veridical.training.term import objective as read_objective
+from veridical.training.trainer_batch import as_batch, term_sizes, without, word_vectors
 
 KEEPS = {"attention": "attentions", "hidden": "hidden_states"}  # what a term needs -> what the model calls it
 
@@ -47,17 +51,28 @@ class VeridicalTrainer(Trainer):
         *args: What `transformers.Trainer` takes.
         objective: Terms on top of its loss, each with a weight: `"saloss:weight=1e-3"`.
         segment: Of pairs, the part that the terms look at: 0 or 1.
+        mask: Mask texts at random in training, up to this share of their tokens, so that erasure by the mask token is
+            nothing new to the model; 0: none. Terms look at whole texts only, and evaluation masks nothing.
+        mask_rows: The chance of a text to be masked in a step.
         **kwargs: What `transformers.Trainer` takes by name.
 
     Example:
         >>> VeridicalTrainer(model, args, train_dataset=rows, processing_class=tokenizer, objective="saloss:weight=0.1")
     """
 
-    def __init__(self, *args: Any, objective: str = BASE, segment: Literal[0, 1] = 0, **kwargs: Any):
+    def __init__(
+        self,
+        *args: Any,
+        objective: str = BASE,
+        segment: Literal[0, 1] = 0,
+        mask: float = 0.0,
+        mask_rows: float = 0.5,
+        **kwargs: Any,
+    ):
         self._objective = read_objective(objective)
-        self._plain = (
-            len(self._objective) == 1 and self._objective[0].weight == 1
-        )  # nothing to add: stay out of the way
+        self._masking = TrainConfig(mask=mask, mask_rows=mask_rows)  # which says what is wrong with them
+        alone = len(self._objective) == 1 and self._objective[0].weight == 1
+        self._plain = alone and not mask  # nothing to add: stay out of the way
         self._prepared: tuple[Classifier, tuple[Ready, ...]] | None = None
         self._sizes: dict[str, float] = {}  # of the update under way, by term; under "" its examples
         self._told: dict[str, torch.Tensor] = {}  # sums over updates since the last log, this process's share
@@ -65,6 +80,7 @@ class VeridicalTrainer(Trainer):
         self._shares: bool | None = None  # whether the model's loss of a batch is its share of an update
         self._measured: dict[str, float] = {}  # sums over an evaluation; under "term:size" what to divide by
         super().__init__(*args, **kwargs)
+        note_ratio(self.model, mask)
         if self._plain:
             return
         if self.processing_class is None:
@@ -87,7 +103,9 @@ class VeridicalTrainer(Trainer):
 
     def call_model_init(self, trial: Any = None) -> Any:
         self._prepared = None
-        return self._switch(super().call_model_init(trial))
+        model = self._switch(super().call_model_init(trial))
+        note_ratio(model, self._masking.mask)
+        return model
 
     def _switch(self, model: Any) -> Any:
         """Fused attention returns no weights and has no second derivative on a CPU."""
@@ -112,6 +130,13 @@ class VeridicalTrainer(Trainer):
             with torch.enable_grad():  # evaluation may come first, and guides are tried by differentiating
                 self._prepared = clf, ready(self._objective, clf, encoded, gold)
         return self._prepared
+
+    def _masks(self, clf: Classifier) -> Masks | None:
+        return masks(clf, self._masking, self._seed)
+
+    @property
+    def _seed(self) -> int:
+        return self.args.seed if self.args.data_seed is None else self.args.data_seed
 
     def _train_split(self) -> tuple[list[Encoded], list[Any]]:
         named = " and ".join(one.name for one in self._objective if one.choice.entry.prepare)
@@ -140,12 +165,13 @@ class VeridicalTrainer(Trainer):
     def get_batch_samples(self, epoch_iterator: Iterator, num_batches: int, device: torch.device) -> tuple[list, Any]:
         samples, items = super().get_batch_samples(epoch_iterator, num_batches, device)
         if not self._plain and samples:
-            _, terms = self._terms()
+            clf, terms = self._terms()
             if any("labels" not in sample for sample in samples):
                 raise InputError(
                     f"A batch has no labels (it has: {', '.join(samples[0])}); terms are for labelled data."
                 )
-            sizes = _sizes(terms, [(sample[CARRIED], sample["labels"]) for sample in samples])
+            masks, step = self._masks(clf), self.state.global_step
+            sizes = term_sizes(terms, [(sample[CARRIED], sample["labels"]) for sample in samples], masks, step)
             if self.accelerator.num_processes > 1:
                 total: Any = torch.tensor(list(sizes.values()), dtype=torch.float64, device=device)
                 sizes = dict(zip(sizes, self.accelerator.reduce(total, "sum").tolist(), strict=True))  # type: ignore[union-attr]
@@ -172,11 +198,13 @@ class VeridicalTrainer(Trainer):
                 f"The labels have {labels.dim()} dimensions and problem_type is {clf.model.config.problem_type!r}; "
                 "for several labels per text set model.config.problem_type='multi_label_classification'."
             )
-        batch = _batch(inputs, encoded)
-        training = model.training
+        batch = as_batch(inputs, encoded)
+        training, masks, whole = model.training, self._masks(clf), None
+        if training and masks is not None:
+            inputs, whole = masked_inputs(masks, inputs, encoded, self.state.global_step)
         # A term may differentiate also where it is only measured.
         with nullcontext() if training else torch.enable_grad():
-            with _word_vectors(clf) as seen:
+            with word_vectors(clf) as seen:
                 base, outputs = self._own_loss(model, inputs, terms, num_items_in_batch)
             output = Output(
                 logits=class_logits(outputs["logits"], clf.kind),
@@ -184,7 +212,10 @@ class VeridicalTrainer(Trainer):
                 attentions=tuple(outputs.get("attentions") or ()),
                 hidden=tuple(outputs.get("hidden_states") or ()),
             )
-            found = self._losses(clf, batch, output, labels, terms)
+            if whole is not None and len(terms) > 1:
+                found = self._of_whole(clf, inputs, encoded, labels, terms, whole)
+            else:
+                found = self._losses(clf, batch, output, labels, terms)
         if not training:
             grown = self._growth(clf, inputs, num_items_in_batch, 1)
             self._measure(terms, encoded, labels, base / grown, found)
@@ -192,13 +223,29 @@ class VeridicalTrainer(Trainer):
         else:
             grown = self._growth(clf, inputs, num_items_in_batch, self.current_gradient_accumulation_steps)
             loss = self._add(terms, base, found, num_items_in_batch, grown)
-        return (loss, _without(outputs, clf.model.config)) if return_outputs else loss
+        return (loss, without(outputs, clf.model.config)) if return_outputs else loss
+
+    def _of_whole(
+        self,
+        clf: Classifier,
+        inputs: Mapping[str, Any],
+        encoded: Sequence[Encoded],
+        labels: torch.Tensor,
+        terms: Sequence[Ready],
+        whole: Sequence[int],
+    ) -> dict[str, tuple[torch.Tensor, Any]]:
+        """The terms on the texts that are not masked, which have a pass of their own."""
+        if not whole:
+            return {one.name: (torch.zeros((), device=labels.device), {}) for one in terms if one.name != BASE}
+        needs = {need for one in terms for need in one.term.needs}
+        batch = as_batch(some_rows(inputs, whole), [encoded[row] for row in whole])
+        output = clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
+        return self._losses(clf, batch, output, labels[list(whole)], terms)
 
     def _losses(
         self, clf: Classifier, batch: Batch, output: Output, labels: torch.Tensor, terms: Sequence[Ready]
     ) -> dict[str, tuple[torch.Tensor, Any]]:
-        seed = self.args.seed if self.args.data_seed is None else self.args.data_seed
-        draw = Draw(seed, self.state.global_step)
+        draw = Draw(self._seed, self.state.global_step)
         try:
             return {one.name: one.loss(clf, batch, output, labels, draw) for one in terms if one.name != BASE}
         except RuntimeError as problem:
@@ -324,7 +371,7 @@ class VeridicalTrainer(Trainer):
     ) -> None:
         sums = {f"{name}.{key}": figure for name, (_, own) in found.items() for key, figure in own.items()}
         sums |= {name: loss for name, (loss, _) in found.items()} | {BASE: base * len(encoded)}
-        sizes = _sizes(terms, [(encoded, labels)])
+        sizes = term_sizes(terms, [(encoded, labels)])
         for name, value in {**sums, **{f"{name}:size": size for name, size in sizes.items()}}.items():
             self._measured[name] = self._measured.get(name, 0.0) + float(value)
 
@@ -341,46 +388,3 @@ class VeridicalTrainer(Trainer):
         whole = sum(one.weight * means.get(one.name, 0.0) for one in self._objective)
         del means[BASE]  # it is the loss
         return {**means, "objective": whole}
-
-
-@contextmanager
-def _word_vectors(clf: Classifier) -> Iterator[list[torch.Tensor]]:
-    """What the embedding layer returns inside, as `Classifier.forward` keeps it."""
-    seen: list[torch.Tensor] = []
-    handle = clf.model.get_input_embeddings().register_forward_hook(lambda module, given, output: seen.append(output))
-    try:
-        yield seen
-    finally:
-        handle.remove()
-
-
-def _batch(inputs: Mapping[str, Any], encoded: Sequence[Encoded]) -> Batch:
-    """The trainer's own tensors as a batch."""
-    ids = inputs["input_ids"]
-    if len(ids) != len(encoded):
-        raise InputError(
-            f"The data collator made {len(ids)} rows of {len(encoded)} examples; use one that keeps a row for each."
-        )
-    free, here = torch.zeros(ids.shape, dtype=torch.bool), ids.cpu()
-    for row, own in enumerate(encoded):
-        if here[row, : len(own.ids)].tolist() != list(own.ids):
-            raise InputError(
-                "A row of the batch does not begin with its example's tokens: it is padded on the left, or the data "
-                "collator changes tokens; set tokenizer.padding_side='right' and use a collator that keeps them."
-            )
-        free[row, : len(own.free)] = torch.tensor(own.free)
-    mask = inputs["attention_mask"].bool() if "attention_mask" in inputs else torch.ones_like(ids, dtype=torch.bool)
-    types = inputs["token_type_ids"] if "token_type_ids" in inputs else torch.zeros_like(ids)
-    return Batch(tuple(encoded), ids, types, mask, free.to(ids.device))
-
-
-def _sizes(terms: Sequence[Ready], batches: Sequence[tuple[Sequence[Encoded], torch.Tensor]]) -> dict[str, float]:
-    """Each term's size over some batches; under "" the number of examples."""
-    sizes = {one.name: sum(one.size(encoded, labels) for encoded, labels in batches) for one in terms}
-    return {**sizes, "": float(sum(len(encoded) for encoded, _ in batches))}
-
-
-def _without(outputs: Any, config: Any) -> Any:
-    """The output without what only the terms asked for: the trainer takes all of it for predictions."""
-    kept = {"attentions": config.output_attentions, "hidden_states": config.output_hidden_states}
-    return type(outputs)(**{key: value for key, value in outputs.items() if kept.get(key, True)})

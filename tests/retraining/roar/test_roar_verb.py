@@ -96,7 +96,7 @@ def test_the_page_and_summary_are_rewritten_as_cells_end(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("_here")
 def test_a_run_that_breaks_down_tells_what_is_done(tmp_path, monkeypatch):
-    monkeypatch.setattr(cells, "_explain", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr(cells, "explain", lambda *a, **k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         small(tmp_path)
     summary = store.read_json(tmp_path / "summary.json")

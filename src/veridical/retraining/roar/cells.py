@@ -75,7 +75,7 @@ def shared(*, out: str, seed: int, everything: bool) -> None:
         train_point(bench, bench.place / "whole", bench.encoded, keep=True)
         return
     every = {split: [np.flatnonzero(e.free) for e in bench.encoded[split]] for split in SPLITS}
-    train_point(bench, bench.place / "masked", _dataset(bench, every, Amount(100)))
+    train_point(bench, bench.place / "masked", masked_texts(bench, every, Amount(100)))
 
 
 def chain(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit: Unit, last: int) -> None:
@@ -85,20 +85,20 @@ def chain(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit
     if measure in FIXED:
         orders = {split: [FIXED[measure](e, seed) for e in bench.encoded[split]] for split in SPLITS}
         for amount in steps.amounts:
-            train_point(bench, here / amount.name, _dataset(bench, orders, amount))
+            train_point(bench, here / amount.name, masked_texts(bench, orders, amount))
         return
     choice = methods.choose(measure)
     held = bench.place / place(measure) / "order"
-    _explain(bench, choice, bench.place / "whole" / BEST, held)
+    explain(bench, choice, bench.place / "whole" / BEST, held)
     before: Amount | None = None
     for amount in steps.amounts:
         folder = here / amount.name
         if before is not None and recursive:
-            held = _explain_anew(bench, choice, here / before.name, held, before)
+            held = explain_anew(bench, choice, here / before.name, held, before, here / before.name / BEST)
         if not is_done(folder):
             # The weights of the last point serve nobody, unless somebody asks for a few tokens more one day.
             keep = recursive and (amount != steps.amounts[-1] or unit == "token")
-            train_point(bench, folder, _dataset(bench, _read(held), amount), keep=keep)
+            train_point(bench, folder, masked_texts(bench, read_orders(bench, held), amount), keep=keep)
         before = amount
 
 
@@ -116,7 +116,7 @@ def leak(*, out: str, seed: int, measure: str, recursive: bool, size: int, unit:
     held = bench.place / place(measure) / "order"
     if recursive and highest != steps.amounts[0]:
         held = here / steps.amounts[steps.amounts.index(highest) - 1].name / "order"
-    orders = _read(held)
+    orders = read_orders(bench, held)
     texts = {}
     for split in SPLITS:
         positions = gone(orders[split], highest, bench.experiment.rounding)
@@ -144,37 +144,46 @@ def worst_point(seed: Path, measure: str, steps: Steps, recursive: bool, score: 
 # -- explanations -------------------------------------------------------------------------------------------
 
 
-def _dataset(bench: Bench, orders: Orders, amount: Amount) -> dict[str, list[Encoded]]:
+def masked_texts(bench: Bench, orders: Orders, amount: Amount) -> dict[str, list[Encoded]]:
+    """Every split with so much of its texts masked."""
     texts = {}
-    for split in SPLITS:
+    for split in bench.encoded:
         positions = gone(orders[split], amount, bench.experiment.rounding)
         pairs = zip(bench.encoded[split], positions, strict=True)
         texts[split] = [masked(e, some, bench.mask) for e, some in pairs]
     return texts
 
 
-def _explain_anew(bench: Bench, choice: Choice[Method], point: Path, held: Path, amount: Amount) -> Path:
-    """Explain a point's own texts with its own weights, which have then done their work."""
+def explain_anew(
+    bench: Bench, choice: Choice[Method], point: Path, held: Path, amount: Amount, weights: Path | None
+) -> Path:
+    """Explain a point's own texts with its own weights, which have then done their work; none: with those that the
+    bench has."""
     new = point / "order"
     if _missing(bench, new):
-        orders = _read(held)
-        before = {split: gone(orders[split], amount, bench.experiment.rounding) for split in SPLITS}
-        _explain(bench, choice, point / BEST, new, before)
-    store.remove_file(point / BEST)
+        orders = read_orders(bench, held)
+        before = {split: gone(orders[split], amount, bench.experiment.rounding) for split in bench.encoded}
+        explain(bench, choice, weights, new, before)
+    if weights is not None:
+        store.remove_file(weights)
     return new
 
 
 def _missing(bench: Bench, folder: Path) -> list[tuple[str, store.Part]]:
-    every = [(split, part) for split in SPLITS for part in store.parts(folder / split, len(bench.encoded[split]), PART)]
+    texts = bench.encoded.items()
+    every = [(split, part) for split, held in texts for part in store.parts(folder / split, len(held), PART)]
     return [(split, part) for split, part in every if not part.done]
 
 
-def _explain(bench: Bench, choice: Choice[Method], weights: Path, folder: Path, before: Orders | None = None) -> None:
+def explain(
+    bench: Bench, choice: Choice[Method], weights: Path | None, folder: Path, before: Orders | None = None
+) -> None:
     """Write the order in which tokens go: those gone before, then by what the measure says of the gold class."""
     missing = _missing(bench, folder)
     if not missing:
         return
-    bench.clf.model.load_state_dict(load_file(weights))
+    if weights is not None:
+        bench.clf.model.load_state_dict(load_file(weights))
     bench.clf.model.eval()
     for split, part in missing:
         if part.done:  # as it may be since: both kinds of ROAR begin with the same explanation
@@ -196,8 +205,9 @@ def _explain(bench: Bench, choice: Choice[Method], weights: Path, folder: Path, 
         store.write_parquet(part.path, columns)
 
 
-def _read(folder: Path) -> Orders:
-    columns = {split: store.read_parts(folder / split)["order"].to_pylist() for split in SPLITS}
+def read_orders(bench: Bench, folder: Path) -> Orders:
+    """What `explain` wrote."""
+    columns = {split: store.read_parts(folder / split)["order"].to_pylist() for split in bench.encoded}
     return {split: [np.asarray(positions, dtype=np.int32) for positions in rows] for split, rows in columns.items()}
 
 

@@ -46,8 +46,10 @@ class Area:
 
 
 def area(ratios: Sequence[float], measure: Sequence[float], random: Sequence[float]) -> Area:
-    """Between a measure's curve and the baseline's of the same seed, and the largest there could be (eq. 3)."""
-    x, p, b = (np.asarray(values, dtype=np.float64) for values in (ratios, measure, random))
+    """Between a measure's curve and the baseline's of the same seed, and the largest there could be (eq. 3). Points may
+    come in any order."""
+    sorted_by = np.argsort(ratios, kind="stable")
+    x, p, b = (np.asarray(values, dtype=np.float64)[sorted_by] for values in (ratios, measure, random))
     return Area(float(np.trapezoid(b - p, x)), float(np.trapezoid(b - b[-1], x)))
 
 
@@ -89,11 +91,13 @@ def _bounds(known: np.ndarray, interval: Interval) -> tuple[float, float]:
     return float(known.mean()) - half, float(known.mean()) + half
 
 
-def verdict(mean: OverSeeds, recursive: bool) -> str:
+def verdict(mean: OverSeeds, recursive: bool, retrained: bool = True) -> str:
     """The verdict in words. Without recursion a curve that is not below the baseline says nothing: what a measure did
-    not mark may be a copy of what it did."""
+    not mark may be a copy of what it did. Where nothing is trained on the masks, no class can leak through them."""
     if mean.side is None:
         return f"no verdict from {mean.n} of the {FEWEST} seeds it takes" if mean.n else "not run"
     if mean.side == "none" and not recursive:
         return f"{SIDES['none']}: inconclusive without recursion"
+    if mean.side == "above" and not retrained:
+        return "above: worse than random"
     return SIDES[mean.side]

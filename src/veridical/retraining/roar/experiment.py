@@ -33,6 +33,14 @@ SPLITS = ("train", "dev", "test")
 
 
 @dataclasses.dataclass(frozen=True)
+class OneModel:
+    """Of a benchmark that retrains nothing."""
+
+    ratio: float  # the largest share of a text that the model was trained on masked
+    forced: bool  # none, and its curves were asked for all the same
+
+
+@dataclasses.dataclass(frozen=True)
 class Experiment:
     """What every cell of a benchmark shares."""
 
@@ -41,13 +49,15 @@ class Experiment:
     model: str
     config: TrainConfig
     rounding: Rounding
+    one_model: OneModel | None = None  # None: every point is a model of its own
 
     @property
     def spec(self) -> dict[str, Any]:
         """What a folder is of."""
         texts = {split: store.stable_hash(self.data.splits[split]) for split in SPLITS}
         about = {"name": self.data.name, "labels": self.data.labels, "texts": texts}
-        return {"roar": {"data": about, "model": self.model, "train": self.config, "rounding": self.rounding}}
+        spec = {"data": about, "model": self.model, "train": self.config, "rounding": self.rounding}
+        return {"roar": spec if self.one_model is None else {**spec, "train": {}, "one_model": self.one_model}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,19 +136,24 @@ def _check(data: Dataset) -> None:
     if data.multilabel:
         raise InputError(f"{data.name} has several labels per text; ROAR explains the gold class, so it needs one.")
     for split in SPLITS:
-        examples = data.splits.get(split)
-        if not examples:
-            has = ", ".join(data.splits) or "none"
+        check_split(data, split, ", ".join(SPLITS[:-1]) + " and test")
+
+
+def check_split(data: Dataset, split: str, needed: str = "test") -> None:
+    """Refuse data that lacks a split, or labels in it."""
+    examples = data.splits.get(split)
+    if not examples:
+        has = ", ".join(data.splits) or "none"
+        raise InputError(
+            f"{data.name} has no {split} split (has {has}); ROAR needs {needed}, which a column `split` "
+            "or the keys of a dict may name."
+        )
+    for example in examples:
+        if not isinstance(example.label, int) or not 0 <= example.label < len(data.labels):
             raise InputError(
-                f"{data.name} has no {split} split (has {has}); ROAR needs train, dev and test, which a column `split` "
-                "or the keys of a dict may name."
+                f"Example {example.id!r} of the {split} split of {data.name} has the label {example.label!r}; "
+                f"every text needs one of the classes 0 to {len(data.labels) - 1}."
             )
-        for example in examples:
-            if not isinstance(example.label, int) or not 0 <= example.label < len(data.labels):
-                raise InputError(
-                    f"Example {example.id!r} of the {split} split of {data.name} has the label {example.label!r}; "
-                    f"every text needs one of the classes 0 to {len(data.labels) - 1}."
-                )
 
 
 def _columns(data: Dataset) -> dict[str, list[Any]]:
@@ -164,7 +179,8 @@ def read_experiment(folder: str | Path) -> Experiment:
         splits[row["split"]].append(Example(row["id"], row["text"], row["label"], row["context"], spans))
     named = spec["data"]
     data = Dataset(named["name"], tuple(named["labels"]), {split: tuple(rows) for split, rows in splits.items()})
-    return Experiment(folder, data, spec["model"], build(TrainConfig, spec["train"]), spec["rounding"])
+    one_model = OneModel(**spec["one_model"]) if "one_model" in spec else None
+    return Experiment(folder, data, spec["model"], build(TrainConfig, spec["train"]), spec["rounding"], one_model)
 
 
 def read_bench(folder: str | Path, seed: int) -> Bench:

@@ -46,6 +46,11 @@ class Estimate:
 
     def sentence(self, workers: int) -> str:
         timing = self.timing
+        if not timing.epochs:
+            return (
+                f"{self.cells} cells, no training; {timing.texts} texts explained {self.explanations} times. About "
+                f"{spell(self.seconds)} of one core, of which {spell(self.left)} are left."
+            )
         most = "at most " if timing.stops_early else ""
         whole = (
             f"{self.cells} cells: {self.trainings} trainings of {most}{timing.epochs} epochs "

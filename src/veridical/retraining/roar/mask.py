@@ -17,6 +17,7 @@ from veridical.core.records import Encoded
 from veridical.core.seed import generator
 from veridical.core.text import marked
 from veridical.model.erase import ranking
+from veridical.model.mask import masked as masked
 from veridical.retraining.options import Rounding
 
 Unit = Literal["percent", "token"]
@@ -86,14 +87,6 @@ def oracle_order(encoded: Encoded, seed: int) -> np.ndarray:
 
 def _draws(encoded: Encoded, seed: int) -> np.ndarray:
     return generator("roar", seed, encoded.example.id, encoded.ids).random(len(encoded.ids))
-
-
-def masked(encoded: Encoded, positions: Sequence[int] | np.ndarray, mask: int) -> Encoded:
-    """The text with the mask token at these positions."""
-    ids = list(encoded.ids)
-    for position in positions:
-        ids[int(position)] = mask
-    return replace(encoded, ids=tuple(ids))
 
 
 def positions_only(encoded: Encoded, positions: Sequence[int] | np.ndarray, mask: int, filler: int) -> Encoded:

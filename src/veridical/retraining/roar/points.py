@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from veridical.core import store
+from veridical.core import store, stored
 from veridical.retraining.options import Interval, Scored
 from veridical.retraining.roar.cells import FIXED, PART, RANDOM, curve_place, leak_place, worst_point
 from veridical.retraining.roar.mask import Amount, Steps
@@ -67,6 +67,7 @@ class Points:
         ends = [Amount(0), Amount(100)] if request.steps.unit == "percent" else [Amount(0, "token")]
         self.all = sorted([*self.amounts, *ends], key=lambda amount: amount.value)
         self._held: dict[Path, Point | None] = {}
+        self.retrained = "one_model" not in stored.read_fields(folder / "spec.json", "roar")["roar"]
         self.facts = {split: SplitFacts(**facts) for split, facts in store.read_json(folder / FACTS).items()}
 
     def seed(self, seed: int) -> Path:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from veridical.core import store, stored
 from veridical.retraining.options import Interval, Rounding, Scored
 from veridical.retraining.roar.curve import Side
+from veridical.retraining.roar.experiment import OneModel
 from veridical.retraining.roar.mask import Unit
 from veridical.retraining.roar.points import SplitFacts
 
@@ -44,6 +45,7 @@ class RoarSettings:
     seeds: tuple[int, ...]
     rounding: Rounding
     train: Mapping[str, Any]
+    one_model: OneModel | None = store.later(None)  # None: every point is a model of its own
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from veridical.attribution import methods as all_methods
@@ -26,11 +27,21 @@ from veridical.core.wording import option
 from veridical.explanations.explain import attributions
 from veridical.grid import pool as grid
 from veridical.grid.job import is_done
-from veridical.retraining.options import PAPER, QUICK_SEEDS, QUICK_STEP, SEEDS, STEP, RoarOptions, seeds_of
+from veridical.retraining.options import (
+    PAPER,
+    QUICK_SEEDS,
+    QUICK_STEP,
+    SEEDS,
+    STEP,
+    RoarOptions,
+    one_model_folders,
+    seeds_of,
+)
 from veridical.retraining.roar.cells import FIXED, ORACLE, RANDOM, chain, leak, place, shared
 from veridical.retraining.roar.experiment import SPLITS, Bench, Experiment, asked, begin, make_bench
 from veridical.retraining.roar.finished import Estimate, Roar, Share
 from veridical.retraining.roar.mask import Steps
+from veridical.retraining.roar.one_model import asked_of, bench_of, seeds_asked, time_one
 from veridical.retraining.roar.points import Request, column, default_score
 from veridical.retraining.roar.summary import write_facts, write_summary
 from veridical.retraining.roar.timing import Timing, take_time
@@ -45,7 +56,8 @@ def roar(options: RoarOptions) -> Roar:
     """Run Recursive ROAR, or go on with it: mask what a method calls important, retrain, and see what is lost.
 
     `seeds` is how many (0, 1, ...) or which; one token at a time (`tokens`) is appendix F. A quick run's ends and
-    baseline serve the full run in the same folder.
+    baseline serve the full run in the same folder. With `retrain=False` nothing is trained: `model` is a run that was
+    trained on masks (`train(..., mask=1)`), or a folder of such runs, and every point is its own score.
 
     Returns:
         What is known at the end: `.summary` every curve and area, `.page` the report, `.cost` what it took; after
@@ -55,9 +67,11 @@ def roar(options: RoarOptions) -> Roar:
         >>> found = veridical.roar("planted", "bilstm", methods=["attention", "gradient"], out="roar", quick=True)
         >>> found.plot()
     """
-    workers, quick, model, data = options.workers, options.quick, options.model, options.data
+    quick, model, data = options.quick, options.model, options.data
     how: dict[str, Any] = {name: getattr(options, name) for name in ("engine", "workers", "shard", "address")}
     grid.check(**how)
+    if not options.retrain:
+        return _of_one_model(options, how)
     experiment = asked(options.out, data, model, config=options.config, limit=options.limit, rounding=options.rounding)
     request = Request(
         measures=_measures(options.methods, experiment.data),
@@ -74,15 +88,27 @@ def roar(options: RoarOptions) -> Roar:
             attributions(first.clf, first.encoded["test"][:1], all_methods.choose(measure), "gold")
     timing = _timing(first, request.measures)
     cells = plan(experiment, request, timing)
-    cost = reckon(experiment, request, timing, cells)
+    return _run(options, how, first, request, cells, reckon(experiment, request, timing, cells))
+
+
+def _run(
+    options: RoarOptions,
+    how: dict[str, Any],
+    first: Bench,
+    request: Request,
+    cells: list[grid.Job],
+    cost: Estimate,
+) -> Roar:
+    """Do the cells, telling the summary so far whenever one is done."""
+    experiment = first.experiment
     done = sum(is_done(experiment.folder, cell.key, cell.hash) for cell in cells)
     with Report(f"ROAR on {experiment.data.name}", len(cells), done=done, progress=options.progress) as report:
-        report.say(cost.sentence(workers or grid.cores()))
+        report.say(cost.sentence(options.workers or grid.cores()))
         if options.dry_run:
             return Roar(experiment.folder, None, cost)
         begin(experiment)  # from here on the folder is of this data, model and training
         write_facts(first)
-        store.write_json(experiment.folder / TIMING, timing)
+        store.write_json(experiment.folder / TIMING, cost.timing)
 
         def tick(key: str) -> None:
             report.advance(key)
@@ -93,6 +119,42 @@ def roar(options: RoarOptions) -> Roar:
         finally:  # whatever stopped it: what is done is told
             summary = write_summary(experiment.folder, request)
     return Roar(experiment.folder, summary, cost)
+
+
+def _of_one_model(options: RoarOptions, how: dict[str, Any]) -> Roar:
+    """The same curves of models that were trained on masks, each of which is asked about its own masked texts."""
+    quick, model = options.quick, options.model
+    rounding, force = options.rounding, options.force
+    experiment = asked_of(options.out, options.data, model, limit=options.limit, rounding=rounding, force=force)
+    given = options.seeds if options.seeds is None else seeds_of(options.seeds)
+    request = Request(
+        measures=_measures(options.methods, experiment.data),
+        seeds=seeds_asked(model, given)[: QUICK_SEEDS if quick and given is None else None],
+        steps=_steps(options.step or (QUICK_STEP if quick else STEP), options.tokens),
+        kinds=(True, False) if options.plain else (True,),
+        score=options.score or default_score(experiment.data.name),
+        leakage=False,  # nothing is trained on what the masks may tell
+        interval=options.interval,
+    )
+    folders = one_model_folders(model)
+    first = bench_of(experiment, request.seeds[0], folders[request.seeds[0]])
+    timing = _timing(first, request.measures)
+    cells = [
+        cell for seed in request.seeds for cell in _cells_of_model(experiment, request, timing, seed, folders[seed])
+    ]
+    return _run(options, how, first, request, cells, reckon(experiment, request, timing, cells))
+
+
+def _cells_of_model(experiment: Experiment, request: Request, timing: Timing, seed: int, folder: str) -> list[grid.Job]:
+    steps = request.steps
+    same = {"out": str(experiment.folder.absolute()), "seed": seed, "model": str(Path(folder).absolute())}
+    cells = [grid.Job(f"seed{seed}/ends", "veridical.roar:ends", same, weight=2 * timing.point)]
+    for measure, recursive in [(RANDOM, False), *_chains(request)]:
+        key = f"seed{seed}/{place(measure)}/{steps.name if recursive else f'plain-{steps.name}'}"
+        about = {"measure": measure, "recursive": recursive, "size": steps.size, "unit": steps.unit, "last": steps.last}
+        cost = timing.chain(measure, len(steps.amounts), _passes(request, measure, recursive))
+        cells.append(grid.Job(key, "veridical.roar:curve", {**same, **about}, weight=cost))
+    return cells
 
 
 # -- what is asked for --------------------------------------------------------------------------------------
@@ -168,13 +230,14 @@ def _passes(request: Request, measure: str, recursive: bool) -> int:
 def reckon(experiment: Experiment, request: Request, timing: Timing, cells: Sequence[grid.Job]) -> Estimate:
     """What the cells cost together, and by measure."""
     points, seeds, chains = len(request.steps.amounts), len(request.seeds), _chains(request)
-    rows = [Share("the two ends", 2 * seeds, 0, 2 * seeds * timing.point)]
+    trained = experiment.one_model is None
+    rows = [Share("the two ends", 2 * seeds * trained, 0, 2 * seeds * timing.point)]
     for measure, recursive in [(RANDOM, False), *chains]:
         passes = _passes(request, measure, recursive)
         rows.append(
             Share(
                 measure=measure if recursive or measure == RANDOM else f"{measure}, not recursive",
-                trainings=points * seeds,
+                trainings=points * seeds * trained,
                 explanations=passes * seeds,
                 seconds=timing.chain(measure, points, passes) * seeds,
             )
@@ -200,5 +263,5 @@ def _timing(bench: Bench, measures: Sequence[str]) -> Timing:
     missing = [m for m in measures if m not in FIXED and (held is None or m not in held.explain)]
     if held is not None and not missing:
         return held
-    new = take_time(bench, missing)
+    new = take_time(bench, missing) if bench.experiment.one_model is None else time_one(bench, missing)
     return dataclasses.replace(new, explain={**(held.explain if held else {}), **new.explain})

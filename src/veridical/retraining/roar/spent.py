@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from veridical.core import store
 from veridical.core.statistics import mean
 from veridical.retraining.roar.cells import FIXED, curve_place, place
-from veridical.retraining.roar.experiment import SPLITS
 from veridical.retraining.roar.point import Point
 from veridical.retraining.roar.points import Points
 from veridical.retraining.roar.record import Spent, TimeSpent
@@ -50,7 +49,7 @@ def _passes(points: Points, measure: str, recursive: bool) -> list[float]:
             here = points.seed(seed) / curve_place(measure, points.request.steps, True)
             folders += [here / amount.name / "order" for amount in points.amounts[:-1]]
         for folder in folders:
-            if all(points.explained(folder, split) for split in SPLITS):
-                tables = [store.read_parts(folder / split, ["seconds"]) for split in SPLITS]
+            if all(points.explained(folder, split) for split in points.facts):
+                tables = [store.read_parts(folder / split, ["seconds"]) for split in points.facts]
                 seconds.append(sum(sum(table["seconds"].to_pylist()) for table in tables))
     return seconds

@@ -18,7 +18,7 @@ from veridical.page.words import short_names
 from veridical.retraining.roar import curve
 from veridical.retraining.roar.cells import FIXED, RANDOM, TOP_SHARES, TOP_TOKENS, place
 from veridical.retraining.roar.curve import over_seeds
-from veridical.retraining.roar.experiment import Bench
+from veridical.retraining.roar.experiment import Bench, OneModel
 from veridical.retraining.roar.page import roar_page
 from veridical.retraining.roar.points import FACTS, Points, Request, SplitFacts
 from veridical.retraining.roar.record import (
@@ -37,6 +37,7 @@ from veridical.retraining.roar.record import (
 )
 from veridical.retraining.roar.spent import time_spent
 
+TITLES = {True: "Recursive ROAR", False: "Masked curves without retraining"}
 UNDEFINED = "undefined: masking at random costs nothing"
 TOPS: dict[Literal["tokens", "share"], Sequence[float]] = {"tokens": TOP_TOKENS, "share": TOP_SHARES}
 
@@ -83,14 +84,15 @@ def summarise(points: Points) -> RoarSummary:
     """Everything that the points done so far tell."""
     request = points.request
     spec = stored.read_fields(points.folder / "spec.json", "roar")["roar"]
+    one_model = OneModel(**spec["one_model"]) if "one_model" in spec else None
     areas = [_area(points, measure, kind) for measure, kind in points.curves()[1:]]
     areas.sort(key=lambda area: (not area.recursive, area.mean is None, -(area.mean or 0.0)))
     every = [*points.ends(), *(point for curve in points.distinct() for point in points.between(*curve))]
     names = dict(zip(request.measures, short_names(request.measures, 28), strict=True))
     trainings = Trainings(done=sum(point is not None for point in every), of=len(every))
     return RoarSummary(
-        answer=answer(areas, names, trainings),
-        title=f"Recursive ROAR: {spec['model']} on {spec['data']['name']}",
+        answer=answer(areas, names, trainings, retrained=one_model is None),
+        title=f"{TITLES[one_model is None]}: {spec['model']} on {spec['data']['name']}",
         data=DataFacts(spec["data"]["name"], points.facts),
         model=spec["model"],
         settings=RoarSettings(
@@ -102,6 +104,7 @@ def summarise(points: Points) -> RoarSummary:
             seeds=request.seeds,
             rounding=spec["rounding"],
             train=spec["train"],
+            one_model=one_model,
         ),
         measures=request.measures,
         names=names,
@@ -139,7 +142,7 @@ def _area(points: Points, measure: str, recursive: bool) -> MeanArea:
         values={str(seed): value for seed, value in values.items()},
         undefined=sum(value is None for value in values.values()),
         side=over.side,
-        verdict=curve.verdict(over, recursive) if over.n or not whole else UNDEFINED,
+        verdict=curve.verdict(over, recursive, points.retrained) if over.n or not whole else UNDEFINED,
     )
 
 
@@ -179,7 +182,7 @@ def _gaps(points: Points, measure: str, recursive: bool) -> list[Gap]:
                 high=below.high,
                 n=below.n,
                 side=below.side,
-                verdict=curve.verdict(below, recursive),
+                verdict=curve.verdict(below, recursive, points.retrained),
             )
         )
     return rows
@@ -252,13 +255,14 @@ def _checked(points: Points) -> LeakageChecks:
 # -- in words -----------------------------------------------------------------------------------------------
 
 
-def answer(areas: Sequence[MeanArea], names: Mapping[str, str], trainings: Trainings) -> str:
+def answer(areas: Sequence[MeanArea], names: Mapping[str, str], trainings: Trainings, *, retrained: bool = True) -> str:
     """The first sentence of the page."""
     known = [area for area in areas if area.recursive and area.mean is not None]
     if not known and any(area.undefined for area in areas):
         return "No area is defined: masking at random costs nothing here, so there is nothing to compare with."
     if not known:
-        return f"No curve is whole yet: {trainings.done} of {trainings.of} trainings are done."
+        what = "trainings" if retrained else "points"
+        return f"No curve is whole yet: {trainings.done} of {trainings.of} {what} are done."
     named = {area.measure: f"{names[area.measure]} ({_size(area)})" for area in known}
     sides = {side: [named[area.measure] for area in known if area.side == side] for side in curve.SIDES}
     if not any(sides.values()):
@@ -274,7 +278,8 @@ def answer(areas: Sequence[MeanArea], names: Mapping[str, str], trainings: Train
     if sides["none"]:
         parts.append(f"{_list(sides['none'])} cannot be told from random")
     if sides["above"]:
-        parts.append(f"{_list(sides['above'])} {_verb(sides['above'], 'lie')} above it, so the class may leak")
+        leaks = ", so the class may leak" if retrained else ": worse than random"
+        parts.append(f"{_list(sides['above'])} {_verb(sides['above'], 'lie')} above it{leaks}")
     return "; ".join(parts) + "."
 
 
