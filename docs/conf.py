@@ -38,7 +38,12 @@ NAVIGATION: Mapping[str, Mapping[str, str]] = {
         **{"shortcuts": "Shortcuts", "decomposition": "Decompositions", "decoders": ""},
     },
     "What we found": {
-        **{"validation": "", "explanation-regularisation": "Explanation regularisation", "regex": "REGEX"},
+        **{
+            "scorecard": "The scorecard",
+            "validation": "",
+            "explanation-regularisation": "Explanation regularisation",
+            "regex": "REGEX",
+        },
         **{"saloss": "SaLoss", "recursive-roar": "Recursive ROAR", "fresh": "FRESH"},
         **{"measurable": "Measurable models"},
         **{"soft-faithfulness": "Soft erasure", "benchmarks": ""},

@@ -144,3 +144,13 @@ def test_every_argument_of_a_public_function_is_explained(name):
     lines = re.findall(r"^    (?:>>>|\.\.\.) (.*)$", after.partition("\nExample:\n")[2], re.MULTILINE)
     assert any(f"veridical.{name}(" in line for line in lines)
     compile("\n".join(lines), name, "exec")
+
+
+def test_the_scorecard_its_plots_and_the_summary_are_those_of_the_recipes():
+    """If it fails, run `python docs/scorecard.py`."""
+    pages = runpy.run_path(str(ROOT / "docs/scorecard.py"))["pages"]()
+    assert {page.name for page in pages} >= {"scorecard.md", "README.md", "scorecard-regex.svg"}
+    for page, text in pages.items():
+        assert page.read_text(encoding="utf-8") == text, "run `python docs/scorecard.py`"
+    assert {page for page in pages if page.suffix == ".svg"} == set(ROOT.glob("docs/scorecard-*.svg"))
+    assert "<!-- scorecard -->" in (ROOT / "README.md").read_text(encoding="utf-8")

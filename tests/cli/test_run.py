@@ -10,11 +10,14 @@ from typer.testing import CliRunner
 from veridical.cli import run as cli_run
 from veridical.cli.app import app
 from veridical.cli.recipe import Command, cells, choose, read, type_in
+from veridical.cli.replaced import with_data
 from veridical.cli.verb import Verb
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.options import Help
+from veridical.data import load_data
 from veridical.grid.pool import _check
+from veridical.retraining.roar.points import default_score
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -252,3 +255,72 @@ def test_a_command_that_fails_keeps_its_log(tmp_path):
     type_logged(["--version"], str(tmp_path), "logs/y.txt")
     assert (tmp_path / "logs" / "y.txt").read_text().startswith("$ veridical --version\nveridical ")
     assert store.TEMPORARY not in "".join(path.name for path in tmp_path.rglob("*"))
+
+
+# -- files in a dataset's place -------------------------------------------------------------------------------
+
+READS = """
+[[item]]
+what = "table 1"
+train = "veridical train --data sst2 --model bilstm --set train.epochs=1 --out models/a"
+command = "veridical audit models/a --data sst2 --ood imdb,hutto/movies --out audit"
+status = "unrun: needs the hub"
+[[item]]
+what = "table 2"
+command = "veridical roar --data babi/1:path=en-10k --model bilstm --seeds 5 --out roar"
+status = "unrun: needs the files"
+"""
+
+
+@pytest.fixture
+def hubless(tmp_path: Path) -> tuple[Path, Path]:
+    """A recipe whose data is on the hub, and a folder of a few sentences."""
+    path, folder = tmp_path / "paper.toml", tmp_path / "a folder"
+    path.write_text(READS)
+    rows = [{"text": f"a {word} film number {n}", "label": n % 2} for n, word in enumerate(["bad", "good"] * 12)]
+    for split in ("train", "dev", "test"):
+        store.write_jsonl(folder / f"{split}.jsonl", rows)
+    return path, folder
+
+
+def test_files_are_read_wherever_the_dataset_is_named(hubless):
+    path, folder = hubless
+    (line, other) = with_data(read(path), [f"imdb={folder}:labels=no+yes", f"babi/1={folder}"])
+    train, audit = line.commands
+    assert train.words[train.words.index("--data") + 1] == "sst2"
+    assert audit.words[audit.words.index("--ood") + 1] == f"{folder}:name=imdb:labels=no+yes,hutto/movies"
+    assert other.commands[0].words[2] == f"{folder}:name=babi/1"
+    assert audit.after == (train.key,)
+    data = load_data(other.commands[0].words[2])
+    assert (data.name, default_score(data.name)) == ("babi/1", "accuracy")  # the paper's score goes with the name
+    assert [line.commands for line in with_data(read(path), [])] == [line.commands for line in read(path)]
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ("sst2", "write NAME=FOLDER"),
+        ("=x", "write NAME=FOLDER"),
+        ("sst2=nowhere", "there is no file or folder 'nowhere'"),
+        ("ag_news={folder}", "the recipe reads no dataset 'ag_news'; it reads: babi/1, hutto/movies, imdb, sst2"),
+        ("sst2={folder}:colour=red", "There is no option of dataset 'files' 'colour'"),
+        ("sst2={folder},2", "a comma in a path"),
+    ],
+)
+def test_files_that_cannot_take_a_datasets_place_are_refused(hubless, given, sentence):
+    path, folder = hubless
+    folder.with_name(f"{folder.name},2").mkdir()
+    with pytest.raises(InputError, match=sentence):
+        with_data(read(path), [given.format(folder=folder)])
+
+
+def test_a_recipe_of_the_hub_runs_on_files(hubless, tmp_path):
+    path, folder = hubless
+    out = tmp_path / "out"
+    words = (path, "--only", "table 1", "--data", f"sst2={folder}", "--data", f"imdb={folder}", "--out", out)
+    shown = invoke(*words, "--dry-run")
+    assert f"--data '{folder}:name=sst2'" in shown
+    alone = tmp_path / "alone.toml"
+    alone.write_text(READS.replace('command = "veridical audit', 'find = "veridical audit'))
+    invoke(alone, "--only", "table 1", "--data", f"sst2={folder}", "--workers", 1, "--out", out)
+    assert json.loads((out / "models/a/spec.json").read_text())["data"]["name"] == "sst2"

@@ -243,3 +243,59 @@ def test_without_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("imdb", "amazon/instruments"):
         with pytest.raises(InputError, match=r"could not be read from the hub.*Check the network"):
             load_data(name)
+
+
+# -- the papers' own splits ----------------------------------------------------------------------------------
+
+
+def test_short_sentences_can_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"text": " ".join("abcdefgh"[:n]), "label": n % 2} for n in range(1, 9)]
+    monkeypatch.setattr(hub, "open_hub", lambda *place: {"train": rows, "test": rows, "validation": rows})
+    assert [len(some) for some in load_data("sst2").splits.values()] == [8, 8, 8]
+    assert [ex.text for ex in load_data("sst2:longer=5").splits["test"]] == [row["text"] for row in rows[5:]]
+    with pytest.raises(InputError, match="'longer' of dataset 'sst2' is -1"):
+        load_data("sst2:longer=-1")
+
+
+def test_semeval_reads_the_tasks_own_files_of_2016(tmp_path: Path) -> None:
+    for split, lines in {
+        "train": ["1\tpositive\tso good", "1\tnegative\tso bad", ""],  # an id twice, as in the published file
+        "dev": ["3\tneutral\tso so\t"],
+        "test": ["4\tneutral\tno tab"],
+    }.items():
+        (tmp_path / f"twitter-2016{split}-A.txt").write_text("\n".join(lines), encoding="utf-8")
+    data = load_data(f"semeval2017:path={tmp_path}")
+    assert {split: len(some) for split, some in data.splits.items()} == {"train": 2, "dev": 1, "test": 1}
+    assert [(ex.text, ex.label) for ex in data.splits["train"]] == [("so good", 2), ("so bad", 0)]
+    assert (data.splits["dev"][0].text, data.labels) == ("so so", papers.THREE)
+    (tmp_path / "twitter-2016test-A.txt").write_text("4\tgood\tx", encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 1: this is no id, label"):
+        load_data(f"semeval2017:path={tmp_path}")
+    with pytest.raises(InputError, match=r"There is no twitter-2016train-A\.txt"):
+        load_data(f"semeval2017:path={tmp_path / 'nowhere'}")
+
+
+def test_evidence_inference_of_abstracts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def note(label: str, quote: str, inside: bool) -> dict[str, Any]:
+        place = {"Evidence Start": 0, "Evidence End": 4, "Annotations": quote, "In Abstract": inside}
+        return {"Valid Label": True, "Valid Reasoning": True, "Label": label, **place}
+
+    up = papers.INCREASED
+    prompt = {"Outcome": "pain", "Intervention": "rest", "Comparator": "work"}
+    record = {
+        "Text": "Rest increased pain. More.",
+        "PMCID": 12,
+        "Prompts": [
+            {**prompt, "PromptID": 7, "Annotations": [note(up, "increased\npain", True), note(up, "More", False)]},
+            {**prompt, "PromptID": 8, "Annotations": [note(up, "More", False)]},  # not to be told from the abstract
+        ],
+    }
+    monkeypatch.setattr(hub, "open_hub", lambda *place: {"test": [record, {**record, "PMCID": 13}]})
+    (tmp_path / "PMC12.abst").write_text("TITLE:\nRest\n\nABSTRACT:\nRest increased pain.", encoding="utf-8")
+    data = load_data(f"evidence_inference:abstracts={tmp_path}")
+    (ex,) = data.splits["test"]
+    assert (ex.id, ex.text) == ("7", "TITLE: Rest ABSTRACT: Rest increased pain.")
+    assert [ex.text[s:e] for s, e in ex.rationale] == ["increased pain"]
+    assert "1 rows without" in data.about  # the report whose abstract is not there
+    with pytest.raises(InputError, match=r"There is no PMC\*\.abst"):
+        load_data(f"evidence_inference:abstracts={tmp_path / 'nowhere'}")

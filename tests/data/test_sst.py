@@ -60,3 +60,9 @@ def test_what_is_no_tree(tmp_path: Path, line: str) -> None:
 def test_no_trees_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no train.txt, dev.txt or test.txt"):
         load_data(f"sst:path={tmp_path}")
+
+
+def test_short_sentences_can_be_left_out(tmp_path: Path) -> None:
+    trees = ["(3 good)", "(3 (2 a) (3 (3 good) (2 film)))", "(1 (2 (2 not) (0 awful)) (2 here))"]
+    (tmp_path / "test.txt").write_text("\n".join(trees))
+    assert [len(load_data(f"sst:path={tmp_path}:longer={n}").splits["test"]) for n in (0, 1, 2)] == [3, 2, 2]

@@ -25,6 +25,7 @@ from veridical.model.classifier import Classifier
 from veridical.probes import checklist
 from veridical.probes.attack import Attack, Attacked, attack, to_csv, to_rows, to_text
 from veridical.probes.checklist import CITIES, COUNTRIES, FIRST, LAST, Place, finder_of, places, rewrite
+from veridical.probes.checklist_recipe import recipes_places, spelled
 from veridical.probes.options import CHANGES
 
 TEXTS = (
@@ -389,3 +390,116 @@ def test_the_verb(clf, examples, tmp_path):
         failed = CliRunner().invoke(app, [*given, *wrong])
         assert failed.exit_code == 2
         assert len(failed.stderr.strip().splitlines()) == 1, failed.stderr
+
+
+# -- contractions in their surroundings ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's always been a classic.",
+        "It's never really been better.",
+        "He's just got worse.",
+        "she's already become a star",
+        "That\u2019s long since gone.",
+        "it 's always been good",
+    ],
+)
+def test_s_that_stands_for_has_is_not_extended_to_is(text):
+    assert results(text, "extend") == set()
+
+
+def test_s_that_stands_for_is_still_becomes_is():
+    assert results("It's always good.", "extend") == {"It is always good."}
+    assert results("He's really the best.", "extend") == {"He is really the best."}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "All I have is time.",
+        "They have a point.",
+        "I have red shoes and they have need of a bed.",
+        "All it is is a joke.",
+        "better than it is now",
+        "as bad as it is here",
+        "all they are is loud",
+    ],
+)
+def test_full_verbs_are_not_contracted(text):
+    assert results(text, "contract") == set()
+
+
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [
+        ("I have seen it.", "I've seen it."),
+        ("the best I have ever seen", "the best I've ever seen"),
+        ("we have always really loved it", "we've always really loved it"),
+        ("They have been here", "They've been here"),
+    ],
+)
+def test_have_before_a_participle_is_contracted(long, short):
+    assert results(long, "contract") == {short}
+
+
+# -- TextAttack's recipe --------------------------------------------------------------------------------------
+
+
+def recipes(text: str, *changes: str, alternatives: int = 3) -> list[Place]:
+    finder, _ = finder_of("lists")
+    return recipes_places(text, changes, finder, alternatives=alternatives, random=generator("test"))  # type: ignore[arg-type]
+
+
+def test_the_recipe_contracts_and_extends_whatever_stands_around():
+    (place,) = recipes("All I have is time", "contract")
+    assert rewrite("All I have is time", [(place, place.options[0])]) == "All I've is time"
+    (place,) = recipes("It's always been", "extend")
+    assert place.options == ("It is",)
+
+
+def test_the_recipe_moves_numbers_up_to_twice_and_ratings_too():
+    for text, number in (("about 100 people", 100), ("8/10", 8), ("in 1946", 1946), ("90% of it", 90)):
+        place = recipes(text, "number")[0]
+        assert text[slice(*place.spans[0])] == str(number)
+        assert 1 <= len(place.options) <= 3
+        assert all(1 <= int(option) <= 2 * number and int(option) != number for option in place.options)
+    assert recipes("2 films, 4 times, 0 stars, two, four", "number") == []
+    assert recipes("One film", "number")[0].options == ("Two",)
+    assert max(int(o) for o in recipes("about 100", "number", alternatives=500)[0].options) > 150
+
+
+def test_numbers_are_spelled():
+    assert [spelled(n) for n in (1, 19, 20, 42, 99, 100, 180)] == [
+        *("one", "nineteen", "twenty", "forty-two", "ninety-nine", "one hundred", "one hundred and eighty"),
+    ]
+
+
+def test_the_recipe_changes_names_word_by_word_and_each_for_itself():
+    text = "Mary met John. Mary left."
+    here = recipes(text, "name")
+    assert [text[slice(*place.spans[0])] for place in here] == ["Mary", "John", "Mary"]
+    assert all(len(place.spans) == 1 and len(place.options) == 3 for place in here)
+
+    def finder(text):
+        return [("name", (0, len("Marius van Goring")))]
+
+    first, last = recipes_places("Marius van Goring left", ("name",), finder, alternatives=3, random=generator("test"))
+    assert set(first.options) <= set(FIRST)
+    assert set(last.options) <= set(LAST)
+    assert (first.spans, last.spans) == (((0, 6),), ((11, 17),))
+
+
+def test_the_recipe_leaves_places_of_several_words():
+    assert [place.change for place in recipes("from New York to Paris", "location")] == ["location"]
+
+
+def test_the_preset_takes_the_recipes_changes(clf, examples):
+    made = attack(clf, examples, entities="lists", preset="textattack")
+    ours = attack(clf, examples, entities="lists")
+    second = [one.results[1].places for one in (made, ours)]  # John twice, Mary, 12
+    assert second == [4, 3]
+    assert made.results[1].text != ours.results[1].text
+    with pytest.raises(InputError, match="textattack"):
+        attack(clf, examples, preset="textfooler")

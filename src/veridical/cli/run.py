@@ -23,6 +23,12 @@ Only = Annotated[
     Sequence[str], Help("Only this line, 'table 3' or 'table 3, SST'. May be repeated.", "LINE", commas=False)
 ]
 Unrun = Annotated[bool, Help("Also the lines marked unrun, whatever the reason.")]
+Files = Annotated[
+    Sequence[str],
+    Help(
+        "Read these files in a dataset's place: sst2=my/sst2. May be repeated.", "NAME=FOLDER", "--data", commas=False
+    ),
+]
 Out = Annotated[str | None, Help("Folder in which the commands run.", "DIR", default="runs/RECIPE"), A_FOLDER]
 
 
@@ -30,6 +36,7 @@ def run(
     recipe: Recipe,
     only: Only = (),
     unrun: Unrun = False,
+    files: Files = (),
     engine: Engine = "local",
     workers: Workers = None,
     shard: Shard = None,
@@ -44,16 +51,17 @@ def run(
 
     What a command says is in logs/ of the folder, but for those that are grids themselves, which say it here.
     Interrupted at any moment, the same command goes on; `veridical status` shows how far it is. --json prints
-    the plan, and what of it is done at the end.
+    the plan, and what of it is done at the end. --data reads files where the hub cannot be reached.
 
     Example: veridical run recipes/soft-faithfulness.toml --only "table 3, SST" --dry-run
     """
     from veridical.cli import recipe as recipes
     from veridical.cli.rehearsal import insist_on_commands
+    from veridical.cli.replaced import with_data
     from veridical.grid.pool import check
 
     check(engine, workers, shard, address)
-    lines = recipes.read(recipe)
+    lines = with_data(recipes.read(recipe), files)
     commands = recipes.choose(lines, only, unrun=unrun)
     insist_on_commands(commands)
     folder = Path(out) if out else Path("runs") / Path(recipe).stem

@@ -41,11 +41,12 @@ def files(
     rationale: str = "rationale",
     labels: tuple[str, ...] = (),
     dev: Share = 0.1,
+    name: str | None = None,
 ) -> Dataset:
     """One file (split `test`, or as its `split` column says) or a folder of split files.
 
     The first options name columns; `context` is found as context or text_pair. If there is train but no dev,
-    the share `dev` of the train texts is set apart (0: not).
+    the share `dev` of the train texts is set apart (0: not). `name` is what the data is called, else as the file is.
     """
     columns = {"text": text, "label": label, "context": context, "id": id, "rationale": rationale}
     place = Path(path)
@@ -57,8 +58,8 @@ def files(
             seen |= cells.keys()
             splits.setdefault(split or split_of(where, cells), []).append(row_of(where, cells, columns))
     insist_on_named(path, seen, columns)
-    name = place.resolve().name if os.path.isdir(place) else place.name.removesuffix(".gz").rpartition(".")[0]
-    data = build(name, in_order(splits), labels=labels, about=f"Read from {path}.")
+    called = place.resolve().name if os.path.isdir(place) else place.name.removesuffix(".gz").rpartition(".")[0]
+    data = build(name or called, in_order(splits), labels=labels, about=f"Read from {path}.")
     return with_dev(data, dev)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from veridical.core.errors import InputError
 from veridical.core.ranges import at_least
 from veridical.core.records import Dataset, Span
 from veridical.data import dataset
-from veridical.data.files import Share, files, read_records
+from veridical.data.files import Share, files, read_records, read_text
 from veridical.data.hub import PARQUET, READY, Cells, Mapped, first_records, load
 from veridical.data.rows import Row, build, merged, spans_of_phrases
 from veridical.data.split import side
@@ -21,6 +21,7 @@ NLI = ("entailment", "neutral", "contradiction")
 TWO = ("negative", "positive")
 THREE = ("negative", "neutral", "positive")
 Half = Literal["premise", "hypothesis"]
+Words = Annotated[int, at_least(0)]
 
 
 def plain(where: str, cells: Cells) -> list[Row]:
@@ -78,20 +79,29 @@ DECREASED, SAME, INCREASED = "significantly decreased", "no significant differen
 def evidence_inference_rows(where: str, cells: Cells) -> list[Row]:
     """One row per prompt of a trial report, with the label most valid annotations give and their evidence."""
     rows = []
-    for prompt in _records(cells["Prompts"]):
-        notes = [note for note in _records(prompt["Annotations"]) if note["Valid Label"]]
-        if not notes:
-            continue
-        label = Counter(note["Label"] for note in notes).most_common(1)[0][0]
+    for row, prompt in _answered(where, cells):
         spans: list[Span] = []
-        for note in notes:
+        for note in _valid(prompt):
             start, end = note["Evidence Start"], min(note["Evidence End"], len(cells["Text"]))
-            if note["Label"] == label and note["Valid Reasoning"] and 0 <= start < end:
+            if note["Label"] == row.label and note["Valid Reasoning"] and 0 <= start < end:
                 spans.append((start, end))
-        asked = f"Outcome: {prompt['Outcome']}. Intervention: {prompt['Intervention']}. "
-        asked += f"Comparator: {prompt['Comparator']}."
-        rows.append(Row(where, cells["Text"], label, prompt["PromptID"], context=asked, rationale=merged(spans)))
+        rows.append(replace(row, rationale=merged(spans)))
     return rows
+
+
+def _answered(where: str, cells: Cells) -> Iterator[tuple[Row, Cells]]:
+    """The prompts of a report that have a valid label, each as a row of the whole report without evidence."""
+    for prompt in _records(cells["Prompts"]):
+        notes = _valid(prompt)
+        if notes:
+            label = Counter(note["Label"] for note in notes).most_common(1)[0][0]
+            asked = f"Outcome: {prompt['Outcome']}. Intervention: {prompt['Intervention']}. "
+            asked += f"Comparator: {prompt['Comparator']}."
+            yield Row(where, cells["Text"], label, prompt["PromptID"], context=asked), prompt
+
+
+def _valid(prompt: Cells) -> list[Cells]:
+    return [note for note in _records(prompt["Annotations"]) if note["Valid Label"]]
 
 
 def _records(table: Any) -> list[Cells]:
@@ -158,13 +168,87 @@ SNLI = Mapped("stanfordnlp/snli", nli_rows("premise"), NLI, "plain_text", about=
 ESNLI = Mapped("esnli/esnli", nli_rows("premise"), NLI, "plain_text", PARQUET, about="e-SNLI without highlights.")
 
 
+WITH_OPTIONS = ("sst2", "semeval2017", "evidence_inference")  # below: a paper's own split can be had of them
+
+
 def _reader(name: str, mapped: Mapped) -> Callable[[], Dataset]:
     return lambda: load(mapped, name)
 
 
 for _name, _mapped in PAPERS.items():
-    dataset(_name, about=_mapped.about.rstrip("."), needs="hub")(_reader(_name, _mapped))
+    if _name not in WITH_OPTIONS:
+        dataset(_name, about=_mapped.about.rstrip("."), needs="hub")(_reader(_name, _mapped))
 READY.update({mapped.repo: mapped for mapped in (*PAPERS.values(), SNLI, ESNLI)})
+
+
+@dataset("sst2", about=PAPERS["sst2"].about.rstrip("."), needs="hub")
+def sst2(*, longer: Words = 0) -> Dataset:
+    """Sentences of more than `longer` words: with 5 the 6,579/848/1,776 of Jain and Wallace (2019), and so of
+    Recursive ROAR."""
+    data = load(PAPERS["sst2"], "sst2")
+    kept = {
+        split: tuple(example for example in examples if len(example.text.split()) > longer)
+        for split, examples in data.splits.items()
+    }
+    return replace(data, splits={split: examples for split, examples in kept.items() if examples})
+
+
+@dataset("semeval2017", about=PAPERS["semeval2017"].about.rstrip("."), needs="hub")
+def semeval2017(*, path: str | None = None) -> Dataset:
+    """The whole task of the hub (45,615/2,000/12,284), or of the task's own folder the split of SaLoss: the tweets of
+    2016, twitter-2016train-A.txt, twitter-2016dev-A.txt and twitter-2016test-A.txt (an id, a label, a tweet a line)."""
+    if path is None:
+        return load(PAPERS["semeval2017"], "semeval2017")
+    splits = {}
+    for split in ("train", "dev", "test"):
+        file = Path(path) / f"twitter-2016{split}-A.txt"
+        if file.is_file():
+            lines = enumerate(read_text(file).split("\n"), 1)
+            splits[split] = [_tweet(f"{file}, line {n}", line) for n, line in lines if line.strip()]
+    if not splits:
+        raise InputError(f"There is no twitter-2016train-A.txt, ...dev-A.txt or ...test-A.txt in {path!r}; check it.")
+    return build("semeval2017", splits, labels=THREE, about="SemEval-2017 task 4 A, the tweets of 2016.")
+
+
+def _tweet(where: str, line: str) -> Row:
+    cells = line.rstrip("\r\t ").split("\t")
+    if len(cells) != 3 or cells[1] not in THREE:
+        raise InputError(f"{where}: this is no id, label ({', '.join(THREE)}) and tweet between tabs; check the file.")
+    return Row(where, cells[2], cells[1])  # some ids are there twice: rows are numbered
+
+
+@dataset("evidence_inference", about=PAPERS["evidence_inference"].about.rstrip("."), needs="hub")
+def evidence_inference(*, abstracts: str | None = None) -> Dataset:
+    """Whole reports, or with the folder of the published abstracts (PMC101395.abst, ...) these alone, with the prompts
+    that an annotator could answer from them."""
+    mapped = PAPERS["evidence_inference"]
+    if abstracts is None:
+        return load(mapped, "evidence_inference")
+    folder = Path(abstracts)
+    if next(folder.glob("PMC*.abst"), None) is None:
+        raise InputError(f"There is no PMC*.abst in {abstracts!r}; give the folder of the published abstracts.")
+    about = "Evidence Inference (Lehman et al., 2019), abstracts, with rationales."
+    return load(replace(mapped, rows=abstract_rows(folder), about=about), "evidence_inference")
+
+
+def abstract_rows(folder: Path) -> Callable[[str, Cells], list[Row]]:
+    """Prompts whose label a valid annotation found in the abstract, with what it quotes of it."""
+
+    def rows(where: str, cells: Cells) -> list[Row]:
+        file = folder / f"PMC{cells['PMCID']}.abst"
+        if not file.is_file():
+            return []
+        abstract = " ".join(read_text(file).split())
+        known = []
+        for row, prompt in _answered(where, cells):
+            seen = [note for note in _valid(prompt) if note["Label"] == row.label and note["In Abstract"]]
+            if seen:
+                quotes = [" ".join(str(note["Annotations"]).split()) for note in seen if note["Valid Reasoning"]]
+                spans, lost = spans_of_phrases(abstract, quotes)
+                known.append(replace(row, text=abstract, rationale=spans, lost=lost))
+        return known
+
+    return rows
 
 
 @dataset("snli", about=SNLI.about.rstrip("."), needs="hub")

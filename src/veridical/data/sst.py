@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from veridical.core.errors import InputError
+from veridical.core.ranges import at_least
 from veridical.core.records import Dataset
 from veridical.data import dataset
 from veridical.data.files import read_text
@@ -24,8 +25,9 @@ class Node(NamedTuple):
 
 
 @dataset("sst", about="Stanford Sentiment Treebank, binary, rationales from its phrases", needs="path")
-def sst(*, path: str) -> Dataset:
-    """The sentences that are not neutral, of a folder with train.txt, dev.txt, test.txt (a tree a line).
+def sst(*, path: str, longer: Annotated[int, at_least(0)] = 0) -> Dataset:
+    """The sentences that are not neutral and have more than `longer` words, of a folder with train.txt, dev.txt,
+    test.txt (a tree a line).
 
     Rationales after Carton et al. (2020): words of the phrases that are more extreme than all they hold.
     """
@@ -35,9 +37,8 @@ def sst(*, path: str) -> Dataset:
         if file.is_file():
             lines = [(f"{file}, line {n}", line) for n, line in enumerate(read_text(file).split("\n"), 1)]
             trees = [(where, parse_tree(where, line)) for where, line in lines if line.strip()]
-            splits[split] = [
-                row_of(tree, where, f"sst-{split}-{n}") for n, (where, tree) in enumerate(trees) if tree.label != 2
-            ]
+            rows = (row_of(tree, where, f"sst-{split}-{n}") for n, (where, tree) in enumerate(trees) if tree.label != 2)
+            splits[split] = [row for row in rows if len(row.text.split()) > longer]
     if not splits:
         raise InputError(f"There is no train.txt, dev.txt or test.txt in {path!r}; give the folder of the trees.")
     about = (

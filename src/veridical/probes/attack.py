@@ -25,6 +25,7 @@ from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
 from veridical.page.snippet import told
 from veridical.probes.checklist import Place, finder_of, places, rewrite
+from veridical.probes.checklist_recipe import recipes_places
 from veridical.probes.options import CHANGES, AttackOptions, Change
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def attack(clf: Any, examples: Given, options: AttackOptions) -> Attack:
     examples = examples_of(examples, "attack", labels=clf.labels, multilabel=clf.kind == "multi")
     _check(clf, examples)
     finder, found_by = finder_of(options.entities)
+    found_places, most = (recipes_places, 3) if options.preset == "textattack" else (places, 5)
     warn_of_cuts(clf, clf.encode(examples))
     results: list[Attacked] = []
     for start in range(0, len(examples), PART):
@@ -136,11 +138,11 @@ def attack(clf: Any, examples: Given, options: AttackOptions) -> Attack:
             _greedy(
                 clf,
                 example,
-                places(
+                found_places(
                     example.text,
                     wanted,
                     finder,
-                    alternatives=options.alternatives,
+                    alternatives=options.alternatives or most,
                     random=generator("attack", options.seed, example.id),
                 ),
             )

