@@ -132,7 +132,7 @@ def partly(given: Stored) -> Stored:
     return (
         replace(
             summary,
-            corpora=tuple(replace(corpus, majority=None, unmoved=None) for corpus in summary.corpora),
+            corpora=tuple(replace(corpus, majority=None, unmoved=None, seen=4) for corpus in summary.corpora),
             ranking=(first, second, *elsewhere),
             looks=tuple(replace(look, dropped=look.dropped[:1], shown=()) for look in summary.looks),
             stability=summary.stability[1:],

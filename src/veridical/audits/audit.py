@@ -24,7 +24,7 @@ import torch
 
 from veridical.audits import filing, selection, stability
 from veridical.audits import plan as planning
-from veridical.audits.corpora import Corpus, corpora_of, insist_on_split
+from veridical.audits.corpora import Corpus, corpora_of, insist_on_split, trained_on
 from veridical.audits.evaluate import Evaluation, columns
 from veridical.audits.examples import shown_texts
 from veridical.audits.familiarity import with_familiarity
@@ -175,7 +175,7 @@ def _spread(options: AuditOptions) -> Spread | None:
 def _corpora(clf: Classifier, home: Dataset, others: Sequence[Dataset], options: AuditOptions) -> list[Corpus]:
     most = options.fixed or options.limit or (planning.THOROUGH if options.thorough else planning.LOOKS)[-1]
     how = {"split": options.split, "seed": options.seed, "limit": most, "ood_limit": options.ood_limit}
-    return corpora_of(clf, home, others, **how)
+    return corpora_of(clf, home, others, trained=trained_on(options.model), **how)
 
 
 def _settings(options: AuditOptions, corpora: Sequence[Corpus], by: Operator) -> Settings:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from veridical.audits.record import CorpusFacts, Role
 from veridical.core import store
@@ -16,10 +18,12 @@ from veridical.core.records import Dataset, Example, Given
 from veridical.core.statistics import proportion
 from veridical.data import load_data
 from veridical.data.labels import of_kind, relabel
-from veridical.data.split import normalised, sample, spread
+from veridical.data.split import sample, spread, text_mark
 from veridical.model.accuracy import score, targets
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
+
+PREDICTIONS, MARK = "predictions.parquet", "mark"  # of a training run, and its column of marks of the texts
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class Corpus:
     name: str
     role: Role
     examples: tuple[Example, ...]
-    dropped: int  # texts left out because they also stand in the training data
+    dropped: int  # texts left out of another domain because they also stand in the training data
+    seen: int = 0  # texts that also stand in the training data, and are audited all the same
 
 
 def insist_on_split(data: Dataset, split: str) -> None:
@@ -46,26 +51,27 @@ def corpora_of(
     limit: int | None,
     seed: int,
     ood_limit: int | None = None,
+    trained: Set[str] = frozenset(),
 ) -> list[Corpus]:
-    """The texts of `data` and of the other corpora, labels as the model numbers them."""
+    """The texts of `data` and of the other corpora, labels as the model numbers them.
+
+    Training data is the train split of `data`, and the texts whose marks are in `trained` (`trained_on`). At home its
+    texts stay, and are counted: who names that split wants it. Out of domain they are left out.
+    """
     home = load_data(data)
-    seen = {normalised(e.text) for e in home.splits.get("train", ())}
-    corpora = [Corpus(home.name, "in", _texts(clf, home, split, limit, seed, set()), 0)]
-    overlap = sum(normalised(e.text) in seen for e in corpora[0].examples)
-    if overlap:
-        warnings.warn(
-            f"{overlap} of the {len(corpora[0].examples)} texts of {home.name} ({split}) also stand in its train "
-            "split; what holds for them may not hold for new texts.",
-            Caution,
-            stacklevel=3,
-        )
+    seen = {*trained, *(text_mark(e.text) for e in home.splits.get("train", ()))}
+    texts = _texts(clf, home, split, limit, seed, set())
+    corpora = [Corpus(home.name, "in", texts, 0, sum(text_mark(e.text) in seen for e in texts))]
+    if corpora[0].seen:
+        sentence = in_training(corpora[0].seen, len(texts))
+        warnings.warn(f"{home.name} ({split}): {sentence}", Caution, stacklevel=3)
     for given in ood:
         other = load_data(given)
         if other.name in [c.name for c in corpora]:
             raise InputError(
                 f"The corpus {other.name!r} is named twice; name each once, an object by load_data(..., name=NAME)."
             )
-        dropped = sum(normalised(e.text) in seen for e in other.splits.get(split, ()))
+        dropped = sum(text_mark(e.text) in seen for e in other.splits.get(split, ()))
         corpora.append(Corpus(other.name, "ood", _texts(clf, other, split, ood_limit or limit, seed, seen), dropped))
     return corpora
 
@@ -74,11 +80,31 @@ def _texts(
     clf: Classifier, data: Dataset, split: str, limit: int | None, seed: int, seen: set[str]
 ) -> tuple[Example, ...]:
     insist_on_split(data, split)
-    fresh = [e for e in data.splits[split] if normalised(e.text) not in seen]
+    fresh = [e for e in data.splits[split] if text_mark(e.text) not in seen]
     if not fresh:
         raise InputError(f"Every text of {data.name!r} ({split}) also stands in the training data; use other data.")
     chosen = spread(sample(fresh, limit, seed) if limit is not None else fresh, seed)
     return tuple(of_kind(relabel(chosen, data.labels, clf.labels), clf.kind == "multi"))
+
+
+def trained_on(model: Any) -> frozenset[str]:
+    """The marks of the texts that a run of `veridical train` was trained on; none of a model that is not in the folder
+    of one, or whose run is from before they were kept."""
+    if not isinstance(model, (str, Path)):
+        return frozenset()
+    folder = Path(model)
+    path = (folder.parent if folder.name == "model" else folder) / PREDICTIONS
+    if not os.path.isfile(path):
+        return frozenset()
+    columns = store.read_parquet(path).to_pydict()
+    marks = zip(columns.get("split", ()), columns.get(MARK, ()), strict=False)
+    return frozenset(mark for split, mark in marks if split == "train")
+
+
+def in_training(seen: int, texts: int) -> str:
+    """That audited texts are no new ones to the model."""
+    which = f"All {texts:,} texts stand" if seen >= texts > 1 else f"{seen:,} of {texts:,} texts also stand"
+    return f"{which} in the training data; what holds for them may not hold for new texts."
 
 
 def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
@@ -100,6 +126,7 @@ def corpus_facts(clf: Classifier, corpus: Corpus) -> CorpusFacts:
         texts=len(corpus.examples),
         hash=store.stable_hash([(e.id, e.text, e.context) for e in corpus.examples]),
         dropped=corpus.dropped,
+        seen=corpus.seen,
         cut_texts=sum(e.cut > 0 for e in encoded),
         cut_tokens=sum(e.cut for e in encoded),
         accuracy=scores.get("accuracy"),

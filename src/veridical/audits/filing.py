@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from veridical.audits.caveats import caveats
 from veridical.audits.corpora import Corpus
 from veridical.audits.record import (
     SUMMARY,
@@ -113,6 +114,7 @@ class AuditRecord:
     limits: tuple[str, ...]
     evidence: tuple[Evidence, ...]
     since: Since | None = None
+    caveats: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by corpus, told with its verdict
 
     @property
     def home(self) -> CorpusFacts:
@@ -139,6 +141,10 @@ def record_of(summary: AuditSummary, evidence: Sequence[Evidence], limits: Seque
         ranking=summary.ranking,
         limits=tuple(limits),
         evidence=tuple(evidence),
+        caveats={
+            verdict.corpus: tuple(caveat.sentence for caveat in caveats(summary, verdict.corpus))
+            for verdict in summary.verdicts
+        },
     )
 
 

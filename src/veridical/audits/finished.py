@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from veridical.audits.caveats import caveats, with_caveats
 from veridical.audits.record import AuditSummary, Standing
 from veridical.core.errors import unknown
 from veridical.core.frames import Columns, Tabular, columns_of
@@ -41,8 +42,8 @@ class Audit(Tabular):
 
     @property
     def verdict(self) -> str:
-        """What may be believed on the data itself, in a sentence."""
-        return self.summary.verdicts[0].sentence
+        """What may be believed on the data itself, in a sentence, and why to take it with care where that is so."""
+        return with_caveats(self.summary, self.summary.verdicts[0].corpus)
 
     def __repr__(self) -> str:
         parts = [_wrapped(self.verdict), ranking_table(self.summary), *map(_wrapped, self.summary.verdicts[0].notes)]
@@ -54,7 +55,8 @@ class Audit(Tabular):
             "audits/finished.html",
             title=summary.title,
             home=summary.verdicts[0],
-            elsewhere=summary.verdicts[1:],
+            caveats=caveats(summary, summary.verdicts[0].corpus),
+            elsewhere=[(verdict.corpus, with_caveats(summary, verdict.corpus)) for verdict in summary.verdicts[1:]],
             lists=_lists(summary),
             rows=[_row(standing) for standing in ranking(summary)],
             page=str(self.page),

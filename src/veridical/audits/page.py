@@ -10,6 +10,7 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from veridical.audits import page_looks, page_provenance, page_verdict
+from veridical.audits.caveats import caveats
 from veridical.audits.page_examples import as_json, page_data
 from veridical.audits.page_parts import CorpusView
 from veridical.audits.page_view import View, grouped, here
@@ -34,7 +35,6 @@ def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = ""
         provenance=page_provenance.provenance(summary),
         glance=page_provenance.glance(summary),
         foot=page_provenance.page_foot(summary),
-        beats_majority=page_verdict.beats_majority(page.corpora[0]),
         domains=page_verdict.domains(page),
         cost=page_verdict.cost(page),
         level=f"{100 * summary.settings.alpha:.3g}%",
@@ -69,6 +69,7 @@ def _corpus(page: View, facts: CorpusFacts) -> CorpusView:
         facts=facts,
         f1=page.f1(facts, index),
         verdict=verdict,
+        caveats=caveats(summary, name),
         lists=page_verdict.lists(page, verdict),
         grounds=page_verdict.grounds(page, facts),
         ranking=page_verdict.ranking(page, name),

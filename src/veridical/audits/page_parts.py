@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from veridical.audits.caveats import Caveat
 from veridical.audits.diagnosticity import Diagnosticity, MetricTest
 from veridical.audits.pairs import Comparison
 from veridical.audits.record import (
@@ -242,6 +243,7 @@ class CorpusView:
     facts: CorpusFacts
     f1: Markup | None  # plotted
     verdict: Verdict | None
+    caveats: tuple[Caveat, ...]  # told with the verdict
     lists: tuple[ListView, ...]
     grounds: tuple[Ground, ...]
     ranking: RankTable

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from veridical.audits.caveats import beats_majority
 from veridical.audits.known_error import KNOWN
 from veridical.audits.page_parts import (
     DomainRow,
@@ -164,13 +165,6 @@ def _model(facts: CorpusFacts) -> Ground:
     elif facts.unmoved == 0:
         sentences.append("No text is unmoved by all erasures.")
     return Ground("Is the model any good here", lead, tuple(sentences))
-
-
-def beats_majority(facts: CorpusFacts) -> bool | None:
-    """Whether the whole interval of the accuracy lies above what knowing nothing gets right; None: not known."""
-    if facts.accuracy_low is None or facts.majority is None:
-        return None
-    return facts.accuracy_low > facts.majority
 
 
 def _spent(view: View, corpus: str) -> Ground | None:

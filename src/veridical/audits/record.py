@@ -31,6 +31,8 @@ Role = Literal["in", "ood"]  # the data the model is for; out of its domain
 # more texts; it was not to spend more passes; or time.
 Ending = Literal["", "settled", "futile", "last", "budget", "time"]
 
+TruthState = Literal["holds", "not shown", "broken"]  # of what is known, at a level
+
 SUMMARY, EXAMPLES = "summary.json", "examples.json"
 
 
@@ -73,7 +75,7 @@ class CorpusFacts:
     role: Role
     texts: int
     hash: str | None  # None: the audit is from before texts were hashed
-    dropped: int  # texts left out because they also stand in the training data
+    dropped: int  # texts left out of another domain because they also stand in the training data
     cut_texts: int  # longer than the model reads
     cut_tokens: int
     accuracy: float | None  # None: not every text has a label
@@ -84,6 +86,7 @@ class CorpusFacts:
     unmoved: int | None = None  # texts on which no erasure that was tried tells two methods apart
     documents: int | None = None  # that the texts come from, where the data says so
     sha256: str | None = None  # of ids, texts, contexts, labels and rationales (`core/provenance.py` says how)
+    seen: int | None = None  # audited texts that also stand in the training data; None: from before they were counted
 
 
 @dataclass(frozen=True)
@@ -275,7 +278,18 @@ class TruthOrder:
     margin_random_inverted: float | None
     p_oracle_random: float | None
     p_random_inverted: float | None
-    holds: bool  # the oracle above chance, and chance above the inverted oracle
+    holds: bool  # in the mean the oracle is above chance, and chance above the inverted oracle; `state` has tests
+
+    def state(self, level: float) -> TruthState:
+        """Whether the known order is shown to hold, shown to be broken, or neither."""
+        margins = (
+            (self.margin_oracle_random, self.p_oracle_random),
+            (self.margin_random_inverted, self.p_random_inverted),
+        )
+        shown = [0.0 if margin is None or p is None or p > level else margin for margin, p in margins]
+        if min(shown) < 0:
+            return "broken"
+        return "holds" if min(shown) > 0 else "not shown"
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,11 @@ def normalised(text: str) -> str:
     return re.sub(r"[\W_]+", "", text.casefold()) or text.strip()
 
 
+def text_mark(text: str) -> str:
+    """Equal for near-duplicates, and much shorter than a text: what a run keeps of those that it was trained on."""
+    return f"{seed_of('mark', normalised(text)):016x}"
+
+
 def fold(text: str, *salt: object) -> float:
     """A stable number in [0, 1) of the normalised text: the same for near-duplicates."""
     return seed_of("fold", *salt, normalised(text)) / 2**63

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from veridical import __version__
+from veridical.audits.caveats import with_caveats
 from veridical.core.errors import ExhaustedError, InputError
 from veridical.playground import browsing, comparing, erasing, explanations, exporting, limits, methods, pages, watching
 from veridical.playground import requests as records
@@ -142,7 +143,7 @@ def _audit(house: House) -> records.AuditFacts | None:
     has_record = (house.audit.folder / "record.html").is_file()
     return records.AuditFacts(
         name=summary.title,
-        verdict=summary.verdicts[0].sentence if summary.verdicts else "No verdict.",
+        verdict=with_caveats(summary, summary.verdicts[0].corpus) if summary.verdicts else "No verdict.",
         texts=summary.verdicts[0].texts if summary.verdicts else summary.corpora[0].texts,
         model=summary.model.name,
         splits=shown,

@@ -17,6 +17,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCardData
 
+from veridical.audits.caveats import caveats
 from veridical.audits.known_error import KNOWN
 from veridical.audits.record import SUMMARY, AuditSummary, Verdict, read_summary
 from veridical.core import store, stored
@@ -293,6 +294,7 @@ def _explanations(facts: CardFacts) -> Iterator[str]:
         corpus = texts[verdict.corpus]
         kind = "" if corpus.role == "in" else ", out of the model's domain"
         yield f"**On {code(_public(verdict.corpus))}** ({verdict.texts} texts{kind}): {plain(verdict.sentence)}\n"
+        yield from (f"**{plain(c.lead)}** {plain(c.words)}\n" for c in caveats(audit, verdict.corpus))
         yield from _lists(verdict)
         yield from (f"- {plain(note)}" for note in verdict.notes)
         yield ""

@@ -4,7 +4,7 @@
     stamp.json           versions, platform, threads, time
     train.jsonl          a row per step and per epoch
     model/               the best epoch's classifier, in safetensors: veridical.load reads the run folder
-    predictions.parquet  id, split, gold label and class probabilities of every example
+    predictions.parquet  id, split, mark of the text, gold label and class probabilities of every example
     scores.json          written last: a run that has it is done
     tensorboard/         the log as TensorBoard reads it, if it was asked for
 
@@ -28,6 +28,7 @@ from veridical.core.errors import InputError
 from veridical.core.options import takes
 from veridical.core.records import Answers, Dataset, Example, Given
 from veridical.data import load_data
+from veridical.data.split import text_mark
 from veridical.grid.claim import claimed
 from veridical.grid.liveness import WORK, forget
 from veridical.model.accuracy import BINS, Scores, score, targets
@@ -227,6 +228,7 @@ def _keep(task: Task, state: State) -> dict[str, Scores]:
             {
                 "id": [example.id for _, example in found],
                 "split": [split for split, _ in found],
+                "mark": [text_mark(example.text) for _, example in found],
                 "label": [example.label for _, example in found],
                 "probabilities": [row for each in answers.values() for row in each.probabilities.tolist()],
             },
