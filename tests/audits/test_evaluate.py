@@ -195,3 +195,26 @@ def test_pairs_whose_long_names_begin_alike_have_files_of_their_own(clf, tmp_pat
 def test_settings_that_make_no_sense_are_refused(clf, metric, said):
     with pytest.raises(InputError, match=said):
         veridical.evaluate(clf, EXAMPLES[:1], "gradient,attention", metric)
+
+
+# -- what cannot be computed --------------------------------------------------------------------------------
+
+PLAIN = [replace(example, rationale=()) for example in EXAMPLES[:6]]
+
+
+def test_a_metric_that_no_text_allows_is_refused_with_its_reason(clf):
+    before = clf.forwards
+    with pytest.raises(InputError, match=r"auc cannot be computed: .*none of the 6 texts has one"):
+        veridical.evaluate(clf, PLAIN, "attention", "auc")
+    with pytest.raises(InputError, match="agreement cannot be computed: it compares two methods, and one is named"):
+        veridical.evaluate(clf, PLAIN, "attention", "agreement")
+    assert clf.forwards == before
+
+
+def test_one_of_several_that_no_text_allows_is_left_out_and_said(clf):
+    with pytest.warns(Caution, match="auc cannot be computed: .*It is left out") as told:
+        scored = veridical.evaluate(clf, PLAIN, "attention", ["auc", "sparsity"])
+    assert told[0].filename == __file__
+    assert {cell.metric for cell in scored.cells} == {"sparsity"}
+    mixed = [*PLAIN, replace(EXAMPLES[0], id="marked")]
+    assert veridical.evaluate(clf, mixed, "attention", "auc").estimates["auc", "attention"].n == 1

@@ -151,3 +151,28 @@ def test_misspelt_names_are_found_before_the_model_is_looked_for(verb, wrong, tm
     assert wrong[1].partition(":")[0] in ended.output
     assert "no-model" not in ended.output
     assert not (tmp_path / "out").exists()
+
+
+def test_evaluate_says_interval_and_number_of_texts_and_needs_no_labels(place, tmp_path):
+    folder, _ = place
+    rows = [json.dumps({"text": example.text}) for example in toy().splits["test"][:6]]
+    (tmp_path / "texts.jsonl").write_text("\n".join(rows))
+    asked = ["evaluate", str(folder / "one"), "--data", str(tmp_path / "texts.jsonl"), "--method", "attention"]
+    result = CliRunner().invoke(app, [*asked, "--metric", "sparsity,auc"])
+    assert result.exit_code == 0, result.output
+    header, line = result.stdout.splitlines()
+    assert header.split("  ")[0] == "metric"
+    assert header.endswith(" n")
+    assert " to " in line
+    assert line.endswith(" 6")
+    assert "auc cannot be computed" in result.stderr
+    result = CliRunner().invoke(app, ["evaluate", str(tmp_path), *asked[2:], "--metric", "auc"])  # it is no model
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "none of the 6 texts has one" in result.stderr
+
+
+def test_what_undefined_and_a_small_divisor_mean_is_said_once():
+    scores = [Score(0.5, room=0.02), Score(None, room=0.0), Score(0.5)]
+    cells = tuple(Cell("c", str(i), "m", "soft", score) for i, score in enumerate(scores))
+    table = cli_evaluate._table(Evaluation(cells, {})).splitlines()
+    assert [line.partition(":")[0] for line in table[2:]] == ["undefined", "small D"]

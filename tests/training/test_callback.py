@@ -17,7 +17,7 @@ import veridical
 from tiny import tiny
 from toy import toy
 from veridical.attribution import method, methods
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.training.callback import FaithfulnessCallback, undisturbed
 
 TEXTS = [example.text for example in toy(dev=4).splits["dev"]]
@@ -148,3 +148,11 @@ def test_tensorboard_has_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyP
     shown = {event.step: event.value for event in events.Scalars("eval/decision_flip/attention")}
     assert shown == pytest.approx(logged(one, "eval_decision_flip/attention"))
     assert list(shown) == [0, 2, 4]
+
+
+def test_a_metric_that_no_text_allows_is_refused_when_the_callback_is_made(tmp_path):
+    with pytest.raises(InputError, match="auc cannot be computed"):
+        FaithfulnessCallback(trainer(tmp_path), TEXTS, "attention", ["auc"])
+    with pytest.warns(Caution, match="auc cannot be computed"):
+        made = FaithfulnessCallback(trainer(tmp_path), TEXTS, "attention", ["auc", "sparsity"])
+    assert made.metrics == ["sparsity"]

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from veridical.attribution import Method, methods
+from veridical.audits.computable import computable
 from veridical.audits.evaluation import Evaluation
 from veridical.audits.options import PART, Draw, EvaluateOptions
 from veridical.core import store
@@ -51,7 +52,8 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     """Explain texts with every method, and score every explanation with every metric.
 
     `controls` are what diagnosticity compares with: a method's own scores shuffled among the tokens, or Gaussian draws.
-    With `metrics=None` nothing is scored: the explanations are kept.
+    With `metrics=None` nothing is scored: the explanations are kept. A metric that cannot be computed on these texts is
+    left out with a warning; where none can, that is an error.
 
     Args:
         clf: What `load` returns, or anything that it takes: a folder, a hub id, a pipeline.
@@ -84,6 +86,8 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     )
     foreign = _by_method(options.explanations, texts)
     _check(job, foreign)
+    if options.parts is None:  # who works on some parts has chosen by all of them
+        job = replace(job, metrics=computable(job.metrics, texts, len(job.methods) + len(foreign), above=3))
     numbers = range(math.ceil(len(texts) / options.part)) if options.parts is None else options.parts
     if job.folder is None:
         return _evaluated(job, texts, foreign, numbers, options.tick, options.progress)

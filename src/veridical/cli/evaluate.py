@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,6 +13,7 @@ import typer
 
 from veridical.audits.options import EvaluateOptions
 from veridical.cli.speech import print_json, say
+from veridical.core.errors import Caution
 from veridical.core.options import Data, Help, Json, Model, Split, Texts
 from veridical.core.place import A_SOURCE, check_claim
 from veridical.core.records import Example
@@ -36,7 +38,7 @@ def evaluate(
 ) -> None:
     """Score a model's explanations of some texts with the metrics you choose.
 
-    Prints each metric's mean per method. With --out everything is kept, and interrupted, the same command goes on.
+    Prints each metric's mean per method with its 95% interval. The texts need no labels. With --out everything is kept, and interrupted, the same command goes on.
 
     To learn which method to believe, use `veridical audit`: it also ranks, tests and reports.
 
@@ -49,14 +51,15 @@ def evaluate(
     from veridical.audits.evaluate import columns
     from veridical.audits.evaluate import evaluate as run
     from veridical.core import store
-    from veridical.data import load_data
+    from veridical.data import load_texts
     from veridical.explanations.alignment import to_attributions
     from veridical.explanations.exchange import read_explanations
     from veridical.model.load import load
 
-    home = load_data(data)
+    home = load_texts(data)
     insist_on_split(home, split)
     rows = [row for path in files for row in read_explanations(path)]
+    _insist_on_metrics(options, home.splits[split], {row.method for row in rows})
     clf, target, out = load(model), options.target, options.out
     (corpus,) = corpora_of(clf, home, (), split=split, limit=limit, seed=options.seed)
     foreign = to_attributions(
@@ -76,6 +79,19 @@ def evaluate(
         typer.echo(str(Path(out) / "scores.parquet"))
 
 
+def _insist_on_metrics(options: EvaluateOptions, texts: Sequence[Example], theirs: set[str]) -> None:
+    """Refuse metrics of which none can be computed before a model is loaded; who is left out is told by the verb."""
+    from veridical.attribution import methods
+    from veridical.audits.computable import computable
+    from veridical.metric import metrics
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Caution)
+        computable(
+            metrics.choose_all(options.metrics or ()), texts, len(methods.choose_all(options.methods)) + len(theirs)
+        )
+
+
 def _of_sample(rows: Sequence[Reading], corpus: Corpus, whole: Sequence[Example]) -> list[Reading]:
     """Explanations of the texts that were drawn, where there are some of the whole split."""
     drawn = {e.id for e in corpus.examples} | {(e.text, e.context) for e in corpus.examples}
@@ -87,12 +103,25 @@ def _of_sample(rows: Sequence[Reading], corpus: Corpus, whole: Sequence[Example]
 
 
 def _table(evaluation: Evaluation) -> str:
+    """A line for each metric and method (or pair of methods), and under them what their words mean."""
     from veridical.core.tables import to_text
+    from veridical.metric.erasure import SMALL
+    from veridical.page.words import interval
 
-    metrics = list(dict.fromkeys(cell.metric for cell in evaluation.cells))
-    methods = dict.fromkeys([*evaluation.table(), *(cell.method for cell in evaluation.cells)])  # and pairs of methods
-    rows = [[method, *(_figure(evaluation, metric, method) for metric in metrics)] for method in methods]
-    return to_text([["method", *metrics], *rows], right=range(1, len(metrics) + 1))
+    rows, before = [["metric", "method", "mean", "95% interval", "n"]], ""
+    for (metric, method), estimate in evaluation.estimates.items():
+        bounds = interval(estimate.low, estimate.high) if estimate.low is not None else ""
+        mean = _figure(evaluation, metric, method)
+        rows.append(["" if metric == before else metric, method, mean, bounds, str(estimate.n)])
+        before = metric
+    if len(rows) == 1:
+        return f"Explained by {', '.join(evaluation.attributions)}; no metric was asked for."
+    table = to_text(rows, right=(4,))
+    legend = {
+        "undefined": "undefined: texts on which the metric has no value; neither the mean nor n counts them.",
+        "small D": f"small D: texts on which the metric divides by less than {SMALL:g}, so that its value is unsteady.",
+    }
+    return "\n".join([table, *(line for word, line in legend.items() if word in table)])
 
 
 def _figure(evaluation: Evaluation, metric: str, method: str) -> str:

@@ -124,9 +124,9 @@ def gather(
     if data:
         if context is not None:
             raise InputError("--context goes with --text or --file; data brings its own.")
-        from veridical.data import load_data
+        from veridical.data import load_texts
 
-        dataset = load_data(data, limit=limit, seed=seed, splits=[split])
+        dataset = load_texts(data, limit=limit, seed=seed, splits=[split])
         return list(dataset.splits[split]), dataset.labels
     texts = list(text) if text else _lines(str(file))
     for given_text in (*texts, context or ""):

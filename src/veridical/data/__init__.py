@@ -97,6 +97,12 @@ def load_data(
     return replace(data, splits=kept)
 
 
+def load_texts(spec: Given | Path, **how: Any) -> Dataset:
+    """`load_data` for who reads texts alone: files of the user's own may lack labels, as objects may."""
+    is_path = isinstance(spec, (str, Path)) and resolve(str(spec)).entry.name == "files"
+    return load_data(spec, **how, **({"unlabelled": True} if is_path else {}))
+
+
 def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:
     if isinstance(spec, Dataset):
         if options:

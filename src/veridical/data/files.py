@@ -42,11 +42,13 @@ def files(
     labels: tuple[str, ...] = (),
     dev: Share = 0.1,
     name: str | None = None,
+    unlabelled: bool = False,
 ) -> Dataset:
     """One file (split `test`, or as its `split` column says) or a folder of split files.
 
     The first options name columns; `context` is found as context or text_pair. If there is train but no dev,
     the share `dev` of the train texts is set apart (0: not). `name` is what the data is called, else as the file is.
+    With `unlabelled` labels may be missing.
     """
     columns = {"text": text, "label": label, "context": context, "id": id, "rationale": rationale}
     place = Path(path)
@@ -56,10 +58,11 @@ def files(
     for split, parts in by_split.items():
         for where, cells in (record for part in parts for record in read_records(part)):
             seen |= cells.keys()
-            splits.setdefault(split or split_of(where, cells), []).append(row_of(where, cells, columns))
+            row = row_of(where, cells, columns, unlabelled=unlabelled)
+            splits.setdefault(split or split_of(where, cells), []).append(row)
     insist_on_named(path, seen, columns)
     called = place.resolve().name if os.path.isdir(place) else place.name.removesuffix(".gz").rpartition(".")[0]
-    data = build(name or called, in_order(splits), labels=labels, about=f"Read from {path}.")
+    data = build(name or called, in_order(splits), labels=labels, about=f"Read from {path}.", unlabelled=unlabelled)
     return with_dev(data, dev)
 
 

@@ -18,6 +18,7 @@ import torch
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from veridical.attribution import methods as all_methods
+from veridical.audits.computable import computable
 from veridical.audits.evaluate import evaluate
 from veridical.audits.options import EvaluateOptions
 from veridical.core.errors import InputError
@@ -73,7 +74,8 @@ class FaithfulnessCallback(TrainerCallback):
         )
         # Mistakes in names are told now, those that only the model can show before the first step.
         self.methods = [choice.label for choice in all_methods.choose_all(methods)]
-        self.metrics = [choice.label for choice in all_metrics.choose_all(metrics)]
+        measures = computable(all_metrics.choose_all(metrics), self.examples, len(self.methods))
+        self.metrics = [choice.label for choice in measures]
         read_target(target, self._clf.labels)
         self._how: dict[str, Any] = {"target": target, "seed": seed, "budget": budget}
 
