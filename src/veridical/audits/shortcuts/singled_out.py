@@ -18,6 +18,7 @@ from veridical.data.labels import of_kind, relabel
 from veridical.model.classifier import Classifier
 
 MOSTLY = 0.5  # share of a word's occurrences that are marked, from which on it is of what decides
+LEAST = 0.01  # of the predictions that a lead changes beyond other words, at the lower end: one flip is none
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,14 @@ def _described(
 def leads_among(work: Work, rows: Sequence[WordRow], known: Before) -> tuple[Flagged, ...]:
     """Words that have more of the explanations than their frequency gives, and that were not shown to go with a class:
     a model that relies on a word in some texts only says its class too seldom for that. What it does without them is
-    the evidence, so it has to be more than chance: more than for each control, and by the interval of what changes."""
+    the evidence, so it has to be more than chance: more than for each control, and in more than a few predictions."""
     flagged = {row.word for row in rows if row.flagged}
     of_word = _by_word(row for row in rows if row.important and row.word not in flagged)
     described = _described(work, of_word, known, flagged | of_word.keys()) if of_word else ()
     return tuple(
-        word for word in described if word.candidate and word.erased.flips_low > (word.erased.control_flips or 0.0)
+        word
+        for word in described
+        if word.candidate and word.erased.flips_low > LEAST + (word.erased.control_flips or 0.0)
     )
 
 
