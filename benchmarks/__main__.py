@@ -17,6 +17,8 @@ PARTS = (
     "growth",
     "sanity",
     "decompose",
+    "decoders",
+    "integrated",
     "objectives",
     "regex_guides",
     "roar",

@@ -36,7 +36,7 @@ NAVIGATION: Mapping[str, Mapping[str, str]] = {
     },
     "What is measured": {
         **{"methods": "Methods", "metrics": "", "statistics": "Statistics"},
-        **{"shortcuts": "Shortcuts", "decomposition": "Decompositions"},
+        **{"shortcuts": "Shortcuts", "decomposition": "Decompositions", "decoders": ""},
     },
     "What we found": {
         **{"validation": "", "explanation-regularisation": "Explanation regularisation", "regex": "REGEX"},

@@ -75,6 +75,13 @@ def test_the_tables_of_methods_and_metrics_are_those_of_the_registries():
         assert page.read_text(encoding="utf-8") == text, "run `python docs/tables.py`"
 
 
+@pytest.mark.families
+def test_the_tables_of_the_page_on_decoders_are_those_of_tiny_models():
+    """If it fails, run `python docs/families.py`."""
+    for page, text in runpy.run_path(str(ROOT / "docs/families.py"))["pages"]().items():
+        assert page.read_text(encoding="utf-8") == text, "run `python docs/families.py`"
+
+
 def test_the_page_on_the_command_line_names_the_default_methods():
     assert f"`{','.join(METHODS)}` without it" in (ROOT / "docs/cli.md").read_text(encoding="utf-8")
 

@@ -29,7 +29,7 @@ from transformers import (
     RobertaConfig,
 )
 
-from tiny_families import DECODERS, ENCODERS, config_of
+from tiny_families import DECODERS, ENCODERS, OTHERS, config_of
 
 TRANSFORMERS: tuple[str, ...] = (
     "bert",
@@ -87,7 +87,7 @@ def tiny(
     gives bert the special ids 102 for [CLS] and 103 for [SEP], with [UNK] at 101. Further names go to the
     configuration.
     """
-    if family not in (*FAMILIES, *FURTHER):
+    if family not in (*FAMILIES, *FURTHER, *OTHERS):
         raise ValueError(f"no tiny model of family {family!r}; there are {', '.join((*FAMILIES, *FURTHER))}")
     settings = {"num_labels": num_labels, "problem_type": problem_type, **config}
     model, tokenizer = _make(family, seed, pair, layout, tuple(settings.items()))
@@ -127,7 +127,7 @@ def _config(family: str, tokenizer: PreTrainedTokenizerFast, pair: bool, setting
         "max_position_embeddings": LENGTH,
         "pad_token_id": tokenizer.pad_token_id,
     }
-    if family in FURTHER:
+    if family in (*FURTHER, *OTHERS):
         return config_of(family, tokenizer, small, settings)
     relative = {
         "relative_attention": True,
@@ -164,7 +164,7 @@ def tiny_tokenizer(family: str, layout: str = "usual") -> PreTrainedTokenizerFas
     """The tokenizer of one family: algorithm, special tokens, templates and offsets as in the real one."""
     if family in ("bert", "electra", "distilbert", "ernie", "nomic_bert"):
         return _wordpiece(layout, types=family != "distilbert")
-    if family in DECODERS:
+    if family in (*DECODERS, *OTHERS):
         return _decoder(layout)
     if family in ("roberta", "mpnet"):
         return _roberta()

@@ -23,6 +23,7 @@ DECODERS: tuple[str, ...] = (
     "bloom",
     "opt",
 )
+OTHERS: tuple[str, ...] = ("falcon",)  # decoders that are refused in part
 ENCODERS: tuple[str, ...] = ("mpnet", "ernie", "albert", "nomic_bert", "eurobert")
 # Whose layers are RMS norms and linear maps without a bias, and whose positions are rotations: nothing but word vectors
 # speaks for a class.
@@ -66,5 +67,5 @@ def config_of(
         sizes["n_head"] = 4
     elif family == "mpnet":
         sizes["max_position_embeddings"] += 2
-    given = ids if family in DECODERS or family == "eurobert" else {}
+    given = ids if family in (*DECODERS, *OTHERS) or family == "eurobert" else {}
     return AutoConfig.for_model(family, **{**sizes, **given, **_SETTINGS.get(family, {}), **settings})

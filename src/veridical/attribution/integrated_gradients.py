@@ -13,7 +13,7 @@ from scipy.interpolate import PchipInterpolator
 from veridical.attribution import Summed, method
 from veridical.attribution.copies import in_copies, some_rows
 from veridical.attribution.input_x_gradient import Aggregate, aggregated
-from veridical.attribution.quadrature import nested, nodes
+from veridical.attribution.quadrature import LEVELS, nested, nodes
 from veridical.core.errors import Caution, InputError
 from veridical.core.ranges import between
 from veridical.core.records import Batch
@@ -44,11 +44,12 @@ def integrated_gradients(
     """Gradient averaged along the straight path from a baseline to the word vectors, times their difference
     (Sundararajan et al. 2017; Recursive ROAR eq. 2; REGEX eq. 5).
 
-    Free tokens move; special tokens, context and positions stay. `rule=nested` chooses per text among the 7, 15, 31
-    and 63 nodes of Gauss and Patterson, at most `steps`: it stops where the scores are off by `tolerance` (0.001) of
-    their total size, told from how far they moved at the last step. `rule=adaptive` refines the path where the
-    gradients explain the change of the logit worst, until what they miss is `tolerance` (0.05) of the scores' total
-    size, and then makes the scores sum to the change exactly; it is for paths on which the gradient jumps.
+    Free tokens move; special tokens, context and positions stay. `rule=nested` chooses per text among the 15, 31 and
+    63 nodes of Gauss and Patterson, up to the first number that is not below `steps`: it stops where the scores are off
+    by `tolerance` (0.001) of their total size, told from how far they moved at the last step. `rule=adaptive` refines
+    the path where the gradients explain the change of the logit worst, until what they miss is `tolerance` (0.05) of
+    the scores' total size, and then makes the scores sum to the change exactly; it is for paths on which the gradient
+    jumps.
     `rule=released` is what the code released with Recursive ROAR computes: `right`, with every gradient times its
     place on the path once more. It is here to compare with; its scores do not sum to the change.
 
@@ -147,7 +148,7 @@ def _gaps(total: torch.Tensor, due: torch.Tensor) -> list[float]:
 
 def _nested(line: _Line, steps: int, tolerance: float) -> torch.Tensor:
     """Level after level of the nested rule for the texts whose scores still move. [B, T, D or 1]"""
-    levels = [level for level in nested() if len(level[0]) <= steps] or [nested()[0]]
+    levels = [level for i, level in enumerate(nested()) if i < 2 or LEVELS[i - 1] < steps]
     waiting = list(range(len(line.batch.ids)))
     known: list[list[torch.Tensor]] = [[] for _ in waiting]  # of every text its products, in the order of the nodes
     totals: list[torch.Tensor] = [torch.empty(0)] * len(waiting)
@@ -168,12 +169,12 @@ def _nested(line: _Line, steps: int, tolerance: float) -> torch.Tensor:
 def _error(before: torch.Tensor, now: torch.Tensor) -> float:
     """How far the scores of a level are off, as a share of their total size, told from those of the level before it.
 
-    A level has more than twice the degree of the one before, so that its error is about the square of how far scores
-    moved; a tenth of that step is what it was at most on the embedded encoder (docs/decoders.md).
+    A level is exact for twice the degree of the one before, so that its error falls faster than the step that led to
+    it: on the embedded encoder it was at most this power of it in nine of ten texts (docs/decoders.md).
     """
     before, now = ((scores.sum(-1).double() / ROUNDED).round() for scores in (before, now))
     size = float(now.abs().sum())
-    return float((now - before).abs().sum()) / (10 * size) if size else 0.0
+    return 0.4 * (float((now - before).abs().sum()) / size) ** 1.5 if size else 0.0
 
 
 def _adaptive(

@@ -14,6 +14,7 @@ from veridical.core.errors import InputError
 from veridical.core.readable import shown
 from veridical.core.records import Batch, Encoded, Example
 from veridical.explanations.explain import explained
+from veridical.explanations.sink import first_shares, warn_of_sink
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
@@ -170,6 +171,7 @@ def _classes(what: str, given: Any, rows: int, classes: int) -> list[int] | None
 def _looked(clf: Classifier, batch: Batch, choice: Any, wanted: Wanted) -> torch.Tensor:
     """In passes that fit into memory, as wide as the rows were given; in the precision of the method's scores."""
     by_row: dict[int, torch.Tensor] = {}
+    sunk: list[float] = []
     needs = choice.entry.needs
 
     def run(rows: list[int]) -> None:
@@ -183,11 +185,13 @@ def _looked(clf: Classifier, batch: Batch, choice: Any, wanted: Wanted) -> torch
             insist_on_answers(target.logits, clf.name)
         scores = torch.as_tensor(scores, device=clf.device).detach()
         scores = torch.where(part.mask, scores, torch.zeros_like(scores))
+        sunk.extend(first_shares(clf, scores, part.mask))
         by_row.update(zip(rows, scores, strict=True))
 
     attention = clf.eager() if "attention" in needs else nullcontext()
     with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in needs):
         run_all(clf, [batch.ids.shape[1]] * len(batch.ids), run, work=choice.label)
+    warn_of_sink(clf, choice.label, sunk)
     return torch.stack([by_row[row] for row in range(len(batch.ids))])
 
 

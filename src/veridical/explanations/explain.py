@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,16 +14,16 @@ import torch
 
 from veridical.attribution import Method, Sampled, Summed, insist_on_scores, methods, scores_of, warn_of_no_class
 from veridical.core.device import computing
-from veridical.core.errors import Caution, InputError
+from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
 from veridical.core.progress import Report, for_work
 from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
-from veridical.core.wording import option
 from veridical.data.objects import examples_of
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 from veridical.explanations.explanation import Explanation
-from veridical.explanations.long_texts import groups, join_windows, window_means
+from veridical.explanations.long_texts import groups, join_windows, warn_of_cuts, window_means
+from veridical.explanations.sink import first_shares, warn_of_sink
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import classifier_of
@@ -261,12 +260,13 @@ def _look(
 ) -> Iterator[Attribution]:
     attributed: dict[int, Attribution] = {}
     method = choice.entry
+    sunk: list[float] = []
 
     def run(rows: list[int]) -> None:
         attention = clf.eager() if "attention" in method.needs else nullcontext()
         # Gradients are on only where a method differentiates: a graph nobody uses costs time and memory.
         with clf.at_rest(), attention, torch.set_grad_enabled("gradient" in method.needs):
-            attributed.update(_looked(clf, encoded, choice, wanted, rows))
+            attributed.update(_looked(clf, encoded, choice, wanted, rows, sunk))
         tick(len(rows))
 
     waiting = iter(range(len(encoded)))
@@ -275,12 +275,18 @@ def _look(
         while following in attributed:
             yield attributed.pop(following)
             following = next(waiting, None)
+    warn_of_sink(clf, choice.label, sunk)
 
 
 def _looked(
-    clf: Classifier, encoded: Sequence[Encoded], choice: Choice[Method], wanted: Wanted, rows: list[int]
+    clf: Classifier,
+    encoded: Sequence[Encoded],
+    choice: Choice[Method],
+    wanted: Wanted,
+    rows: list[int],
+    sunk: list[float],
 ) -> dict[int, Attribution]:
-    """Those of one batch, by their place."""
+    """Those of one batch, by their place; what the first token of each text gets goes to `sunk`."""
     batch = clf.collate([encoded[i] for i in rows])
     target = wanted.target(rows, clf.device)
     began, forwards, backwards = time.perf_counter(), clf.forwards, clf.backwards
@@ -288,6 +294,7 @@ def _looked(
     scores = scores_of(returned)  # [B, T]
     insist_on_scores(scores, tuple(batch.ids.shape), choice.label)
     scores = torch.as_tensor(scores, device=clf.device)
+    sunk += first_shares(clf, scores, batch.mask)
     if target.logits is None:  # a method that never looked
         with torch.no_grad():
             target(clf.forward(batch).logits)
@@ -382,16 +389,3 @@ def _finite(scores: np.ndarray, choice: Choice[Method], encoded: Encoded) -> np.
 def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     for start in range(0, len(indices), size):
         yield indices[start : start + size]
-
-
-def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded], *, above: int = 3) -> None:
-    """Truncation is never silent. `above` this function, so many calls up, stands the user's line."""
-    cut = [e for e in encoded if e.cut]
-    if cut:
-        warnings.warn(
-            f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
-            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with "
-            f"{option('overlap=N')}.",
-            Caution,
-            stacklevel=above + 1,
-        )
