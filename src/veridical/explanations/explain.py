@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,16 +14,15 @@ import torch
 
 from veridical.attribution import Method, Sampled, Summed, insist_on_scores, methods, scores_of, warn_of_no_class
 from veridical.core.device import computing
-from veridical.core.errors import Caution, InputError
+from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
 from veridical.core.progress import Report, for_work
 from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
-from veridical.core.wording import option
 from veridical.data.objects import examples_of
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 from veridical.explanations.explanation import Explanation
-from veridical.explanations.long_texts import groups, join_windows, window_means
+from veridical.explanations.long_texts import groups, join_windows, warn_of_cuts, window_means
 from veridical.explanations.sink import first_shares, warn_of_sink
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
@@ -393,16 +391,3 @@ def _finite(scores: np.ndarray, choice: Choice[Method], encoded: Encoded) -> np.
 def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
     for start in range(0, len(indices), size):
         yield indices[start : start + size]
-
-
-def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded], *, above: int = 3) -> None:
-    """Truncation is never silent. `above` this function, so many calls up, stands the user's line."""
-    cut = [e for e in encoded if e.cut]
-    if cut:
-        warnings.warn(
-            f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
-            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with "
-            f"{option('overlap=N')}.",
-            Caution,
-            stacklevel=above + 1,
-        )

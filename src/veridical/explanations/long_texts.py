@@ -7,11 +7,14 @@ mean. Tokens in an overlap count in each window that reads them, because each on
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from veridical.core.errors import Caution
 from veridical.core.records import Attribution, Cost, Encoded
+from veridical.core.wording import option
 from veridical.model.classifier import Classifier
 from veridical.model.encode import UNLIMITED, encode
 
@@ -75,3 +78,16 @@ def join_windows(
 def _largest(errors: Sequence[float | None]) -> float | None:
     """A text is as sure as its least sure window."""
     return None if None in errors else max(error for error in errors if error is not None)
+
+
+def warn_of_cuts(clf: Classifier, encoded: Sequence[Encoded], *, above: int = 3) -> None:
+    """Truncation is never silent. `above` this function, so many calls up, stands the user's line."""
+    cut = [e for e in encoded if e.cut]
+    if cut:
+        warnings.warn(
+            f"{len(cut)} of {len(encoded)} texts are longer than the {clf.limit} tokens {clf.name} reads: "
+            f"{sum(e.cut for e in cut)} tokens were left out. `explain` explains them whole with "
+            f"{option('overlap=N')}.",
+            Caution,
+            stacklevel=above + 1,
+        )
