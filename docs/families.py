@@ -28,7 +28,7 @@ from veridical.core.errors import Caution, InputError  # noqa: E402
 from veridical.core.records import Example  # noqa: E402
 from veridical.explanations.explain import attributions  # noqa: E402
 from veridical.model.classifier import Classifier  # noqa: E402
-from veridical.model.decompose.rebuild import _made_up, compare  # noqa: E402
+from veridical.model.decompose.rebuild import compare, made_up  # noqa: E402
 from veridical.model.decompose.wiring import wire  # noqa: E402
 
 PAGE = DOCS / "decoders.md"
@@ -64,7 +64,7 @@ def family_rows() -> list[Sequence[str]]:
             *(["shared"] if len({id(each.out.module) for each in wired.layers}) < len(wired.layers) else []),
         ]
         kind = "RMS" if norm.kind == "rms" else "LayerNorm"
-        error = compare(model, wired, _made_up(model))
+        error = compare(model, wired, made_up(model))
         below = f"below 1e{math.ceil(math.log10(error))}"
         rows.append((f"`{family}`", f"{kind}, {where}", ", ".join(traits), READS[wired.head.pool], below))
     return rows

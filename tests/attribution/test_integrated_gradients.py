@@ -33,9 +33,9 @@ def test_nested_nodes_stop_at_the_error_that_is_stated(tolerance: float) -> None
     errors = [off(a.scores, b.scores) for a, b in zip(found, true, strict=True)]
     assert np.median(errors) <= tolerance
     spent = found[0].cost.backward  # the mean over the batch
-    assert 15 <= spent <= 63
+    assert 14 <= spent <= 62
     if tolerance == 0.1:
-        assert spent < 50
+        assert spent < 25
 
 
 @pytest.mark.filterwarnings("ignore::veridical.core.errors.Caution")
@@ -45,7 +45,7 @@ def test_a_batch_does_not_sway_how_many_nodes_a_text_gets() -> None:
     encoded = clf.encode(EXAMPLES)
     together = attributions(clf, encoded, choice)
     alone = [attributions(clf, [e], choice)[0] for e in encoded]
-    assert {a.cost.backward for a in alone} <= {15, 31, 63}
+    assert {a.cost.backward for a in alone} <= {a + b for a in (7, 15, 31) for b in (7, 15, 31)}
     assert len({a.cost.backward for a in alone}) > 1  # texts differ
     assert sum(a.cost.backward for a in alone) == pytest.approx(sum(a.cost.backward for a in together))
     for a, b in zip(together, alone, strict=True):
@@ -53,13 +53,13 @@ def test_a_batch_does_not_sway_how_many_nodes_a_text_gets() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::veridical.core.errors.Caution")
-@pytest.mark.parametrize(("steps", "most"), [(1, 15), (15, 15), (16, 31), (31, 31), (50, 63), (5000, 63)])
+@pytest.mark.parametrize(("steps", "most"), [(1, 14), (14, 14), (15, 30), (30, 30), (50, 62), (62, 62), (5000, 126)])
 def test_steps_bound_the_nodes(steps: int, most: int) -> None:
     clf = Classifier(*tiny("modernbert"))  # where no number of nodes is enough
     (found,) = attributions(
         clf, clf.encode(EXAMPLES[4:5]), methods.choose(f"integrated_gradients:rule=nested:tolerance=0:steps={steps}")
     )
-    assert found.cost.backward == most
+    assert most / 2 < found.cost.backward <= most  # the stretch near the text may settle before
 
 
 def test_l2_of_nested_nodes_is_that_of_many() -> None:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import warnings
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
@@ -25,6 +26,7 @@ Baseline = Literal["zero", "mask", "pad", "token"]
 MOST_STEPS = 5000  # the nodes of Gauss come from a matrix of so many rows and columns: 200 MB
 TOLERANCES = {"adaptive": 0.05, "nested": 0.001}
 LARGE_GAP = 0.1  # of the change of the logit
+STRETCHES = (0.0, 0.35, 1.0)  # of the path, for the nested rule
 ROUNDED = 1e-4  # scores are rounded so before they decide how many nodes a text gets: a batch moves them by 1e-6
 
 
@@ -44,14 +46,14 @@ def integrated_gradients(
     """Gradient averaged along the straight path from a baseline to the word vectors, times their difference
     (Sundararajan et al. 2017; Recursive ROAR eq. 2; REGEX eq. 5).
 
-    Free tokens move; special tokens, context and positions stay. `rule=nested` chooses per text among the 15, 31 and
-    63 nodes of Gauss and Patterson, up to the first number that is not below `steps`: it stops where the scores are off
-    by `tolerance` (0.001) of their total size, told from how far they moved at the last step. `rule=adaptive` refines
-    the path where the gradients explain the change of the logit worst, until what they miss is `tolerance` (0.05) of
-    the scores' total size, and then makes the scores sum to the change exactly; it is for paths on which the gradient
-    jumps.
-    `rule=released` is what the code released with Recursive ROAR computes: `right`, with every gradient times its
-    place on the path once more. It is here to compare with; its scores do not sum to the change.
+    Free tokens move; special tokens, context and positions stay. `rule=nested` chooses the nodes per text. The path
+    has two stretches, of which the first, near the baseline, is where gradients turn most; each has 7, 15, 31 or 63
+    nodes of Gauss and Patterson, up to the first number that is not below `steps` / 2. It stops where the scores are
+    off by `tolerance` (0.001) of their total size, told from how far they moved at the last step. `rule=adaptive`
+    refines the path where the gradients explain the change of the logit worst, until what they miss is `tolerance`
+    (0.05) of the scores' total size, and then makes the scores sum to the change exactly; it is for paths on which the
+    gradient jumps. `rule=released` is what the code released with Recursive ROAR computes: `right`, with every gradient
+    times its place on the path once more. It is here to compare with; its scores do not sum to the change.
 
     `baseline=token` is the word vector of a token, by default of a line break or else of the token that ends texts;
     `token` names another. It is for models with RMS norms, of which zero vectors are a singular point.
@@ -147,34 +149,65 @@ def _gaps(total: torch.Tensor, due: torch.Tensor) -> list[float]:
 
 
 def _nested(line: _Line, steps: int, tolerance: float) -> torch.Tensor:
-    """Level after level of the nested rule for the texts whose scores still move. [B, T, D or 1]"""
-    levels = [level for i, level in enumerate(nested()) if i < 2 or LEVELS[i - 1] < steps]
-    waiting = list(range(len(line.batch.ids)))
-    known: list[list[torch.Tensor]] = [[] for _ in waiting]  # of every text its products, in the order of the nodes
-    totals: list[torch.Tensor] = [torch.empty(0)] * len(waiting)
-    done = 0
-    for places, weights in levels:
-        for row, products in line.each(places[done:], waiting):
-            known[row].append(products)
-        done, still = len(places), []
-        for row in waiting:
-            shares = torch.as_tensor(weights, dtype=torch.float32, device=known[row][0].device)
-            before, totals[row] = totals[row], torch.einsum("n,ntd->td", shares, torch.cat(known[row]))
-            if not (len(before) and _error(before, totals[row]) <= tolerance):
-                still.append(row)
-        waiting = still
-    return torch.stack(totals)
+    """Level after level of the nested rule, in each stretch of the path for the texts whose scores still move there.
+    [B, T, D or 1]"""
+    texts = range(len(line.batch.ids))
+    sums = [[_Stretch(begin, end) for begin, end in pairwise(STRETCHES)] for _ in texts]
+    open_rows = [list(texts) for _ in sums[0]]
+    most = next((k for k, count in enumerate(LEVELS) if k and count >= steps / len(open_rows)), len(LEVELS) - 1)
+    for level in range(most + 1):
+        for i, rows in enumerate(open_rows):
+            if rows:
+                for row, products in line.each(sums[rows[0]][i].new_places(level), rows):
+                    sums[row][i].products.append(products)
+        if level:
+            open_rows = [
+                [row for row in rows if not _settled(sums[row], i, level, tolerance)]
+                for i, rows in enumerate(open_rows)
+            ]
+    return torch.stack([_sum_of(stretches) for stretches in sums])
 
 
-def _error(before: torch.Tensor, now: torch.Tensor) -> float:
-    """How far the scores of a level are off, as a share of their total size, told from those of the level before it.
+@dataclass(frozen=True)
+class _Stretch:
+    """A stretch of one text's path, and the products at its nodes so far, in the order of the levels."""
+
+    begin: float
+    end: float
+    products: list[torch.Tensor] = field(default_factory=list)  # [nodes, T, D or 1] each
+
+    def new_places(self, level: int) -> np.ndarray:
+        """Where on the path the nodes are that a level adds."""
+        known = LEVELS[level - 1] if level else 0
+        return self.begin + (self.end - self.begin) * nested()[level][0][known:]
+
+    def integral(self, level: int | None = None) -> torch.Tensor:
+        """By the nodes of a level, or by all there are. [T, D or 1]"""
+        every = torch.cat(self.products)
+        level = LEVELS.index(len(every)) if level is None else level
+        weights = torch.as_tensor(nested()[level][1], dtype=every.dtype, device=every.device)
+        return (self.end - self.begin) * torch.einsum("n,ntd->td", weights, every[: LEVELS[level]])
+
+
+def _sum_of(stretches: Sequence[_Stretch]) -> torch.Tensor:
+    """The integral over the whole path. [T, D or 1]"""
+    return torch.stack([stretch.integral() for stretch in stretches]).sum(0)
+
+
+def _settled(stretches: Sequence[_Stretch], i: int, level: int, tolerance: float) -> bool:
+    """Whether a text's scores are known well enough in one of its stretches.
 
     A level is exact for twice the degree of the one before, so that its error falls faster than the step that led to
-    it: on the embedded encoder it was at most this power of it in nine of ten texts (docs/decoders.md).
+    it; how fast was fitted on the embedded encoder (docs/decoders.md).
     """
-    before, now = ((scores.sum(-1).double() / ROUNDED).round() for scores in (before, now))
-    size = float(now.abs().sum())
-    return 0.4 * (float((now - before).abs().sum()) / size) ** 1.5 if size else 0.0
+    size = float(_rounded(_sum_of(stretches)).abs().sum())
+    moved = _rounded(stretches[i].integral(level)) - _rounded(stretches[i].integral(level - 1))
+    step = float(moved.abs().sum()) / size if size else 0.0
+    return 0.06 * step**1.5 <= tolerance / len(stretches)
+
+
+def _rounded(scores: torch.Tensor) -> torch.Tensor:
+    return (scores.sum(-1).double() / ROUNDED).round()
 
 
 def _adaptive(
@@ -258,7 +291,7 @@ def _token(clf: Classifier, text: str) -> int:
     """The id of the token that a text is, or of a line break, or of the token that ends texts."""
     tokenizer = clf.tokenizer
     ids = [] if tokenizer is None else tokenizer(text or "\n", add_special_tokens=False)["input_ids"]
-    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+    if len(ids) == 1 and ids[0] != getattr(tokenizer, "unk_token_id", None):
         return ids[0]
     if text:
         raise InputError(f"token={text!r} is {len(ids)} tokens of this model; baseline=token takes one.")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import legendre
 
 Fixed = Literal["gauss", "right", "mid", "left", "trapezoid", "released"]
-LEVELS = (7, 15, 31, 63)  # nodes of the nested rule, each holding those before it
+LEVELS = (3, 7, 15, 31, 63)  # nodes of the nested rule, each holding those before it
 
 
 def nodes(rule: Fixed, steps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -33,20 +33,20 @@ def nodes(rule: Fixed, steps: int) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def nested() -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """The rules of Gauss and Patterson (1968) with 7, 15, 31 and 63 nodes: nodes in the order in which they come in,
+    """The rules of Gauss and Patterson (1968) with 3, 7, 15, 31 and 63 nodes: nodes in the order in which they come in,
     so that a level's begin with those of the level before it, and the weights of that level.
 
-    Each is exact for polynomials of degree 11, 23, 47 and 95. They begin from Gauss's three nodes.
+    They are exact for polynomials of degree 5, 11, 23, 47 and 95. The first is Gauss's.
     """
-    points = legendre.leggauss(3)[0]
+    points = legendre.leggauss(LEVELS[0])[0]
     levels = []
-    while len(points) < LEVELS[-1]:
-        points = np.concatenate([points, _between(points)])
+    while True:
         # Interpolating weights: every Legendre polynomial but the first integrates to 0.
         every = legendre.legvander(points, len(points) - 1)
-        weights = np.linalg.solve(every.T, np.eye(len(points))[0])
-        levels.append(((points + 1) / 2, weights))
-    return tuple(levels)
+        levels.append(((points + 1) / 2, np.linalg.solve(every.T, np.eye(len(points))[0])))
+        if len(points) == LEVELS[-1]:
+            return tuple(levels)
+        points = np.concatenate([points, _between(points)])
 
 
 def _between(points: np.ndarray) -> np.ndarray:

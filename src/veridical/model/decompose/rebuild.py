@@ -91,7 +91,7 @@ def check(model: PreTrainedModel, inputs: Mapping[str, Tensor] | None = None) ->
     """
     wired = wire(model)
     if model not in _checked:
-        compare(model, wired, _made_up(model) if inputs is None else inputs)
+        compare(model, wired, made_up(model) if inputs is None else inputs)
         _checked.add(model)
     return wired
 
@@ -183,7 +183,7 @@ def _undisturbed(model: PreTrainedModel) -> Iterator[None]:
             module.training = mode
 
 
-def _made_up(model: PreTrainedModel) -> dict[str, Tensor]:
+def made_up(model: PreTrainedModel) -> dict[str, Tensor]:
     """Two rows of random ids, the second with padding."""
     size, pad = model.config.vocab_size, model.config.pad_token_id
     ids = torch.randint(0, size, (2, 12), generator=torch.Generator().manual_seed(0))

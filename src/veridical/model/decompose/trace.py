@@ -117,10 +117,14 @@ class _Heard:
 
     def _hook(self, station: tuple[nn.Module, str]) -> None:
         calls, (module, side) = self.calls.setdefault(station, []), station
-        if side == "input":
-            hook = module.register_forward_pre_hook(lambda module, args: calls.append(args[0]))
-        else:
-            hook = module.register_forward_hook(lambda module, args, output: calls.append(output))
+
+        def entering(module: nn.Module, args: tuple) -> None:
+            calls.append(args[0])
+
+        def leaving(module: nn.Module, args: tuple, output: Tensor) -> None:
+            calls.append(output)
+
+        hook = module.register_forward_pre_hook(entering) if side == "input" else module.register_forward_hook(leaving)
         self.stack.callback(hook.remove)
 
     def next(self, module: nn.Module, side: str, like: Tensor) -> Tensor:
