@@ -82,8 +82,8 @@ def _sentence(ratio: float, by: Operator, sure: float, same: float, agreement: M
         )
     return (
         f"{first} Of a text without any token it is {sure:.0%} sure on average, and gives {same:.0%} of them the same "
-        f"class.{least} What a metric says of erased texts rests on such answers; training with masks would mend that "
-        "(veridical train --mask 1)."
+        f"class.{least} What a metric says of erased texts rests on such answers; training it with mask=1 "
+        "would mend that."
     )
 
 
