@@ -108,6 +108,8 @@ def erased(given: Stored) -> list[Stored]:
         (replace(summary, familiarity=plain), texts),
         (replace(summary, familiarity=masked, mask_tests=(test,), best_shares=(share,)), texts),
         (replace(summary, familiarity=masked), texts),
+        (replace(summary, familiarity=masked, settings=replace(summary.settings, budget="6000 passes")), texts),
+        (replace(summary, familiarity=masked, settings=replace(summary.settings, budget="")), texts),
     ]
 
 
