@@ -15,14 +15,16 @@ from veridical.audits.caveats import caveats, with_caveats
 from veridical.audits.corpora import corpora_of, guessing, in_training, trained_on
 from veridical.audits.filing import record_of
 from veridical.audits.filing_page import record_page
-from veridical.audits.finished import Audit
+from veridical.audits.finished import DECIDES, PLACES, Audit, ranking
 from veridical.audits.page import audit_page
+from veridical.audits.plan import roughly
 from veridical.audits.record import AuditSummary, TruthOrder
 from veridical.core import store
 from veridical.core.errors import Caution
 from veridical.core.records import Dataset, Example
 from veridical.data.split import text_mark
 from veridical.model.classifier import Classifier
+from veridical.page.words import interval, net
 
 GUESSING = {"texts": 28, "accuracy": 0.61, "accuracy_low": 0.41, "accuracy_high": 0.78, "majority": 0.54}
 SAID = "It is right on 61% of 28 texts (41% to 78%); always saying the most frequent class is right on 54%."
@@ -106,3 +108,51 @@ def test_texts_that_a_run_was_trained_on_are_counted_and_said(tmp_path):
         (corpus,) = corpora_of(clf, data, (), split="test", limit=None, seed=0, trained=trained_on(tmp_path))
     assert (corpus.seen, corpus.dropped, len(corpus.examples)) == (1, 0, 6)  # at home nothing is dropped silently
     assert trained_on(clf) == trained_on(tmp_path / "no-run") == frozenset()
+
+
+def test_every_table_has_the_same_words_and_says_what_orders_and_what_decides(doubtful):
+    _, examples = fake()
+    audit = Audit(Path("audit"), doubtful)
+    tables = (
+        repr(audit),
+        audit._repr_html_(),
+        audit_page(doubtful, examples),
+        record_page(record_of(doubtful, (), (), "")),
+    )
+    for text in tables:
+        flat = " ".join(text.split())
+        assert flat.count(DECIDES) >= 1
+        assert PLACES in flat
+        assert "do not use" in flat
+        assert "over the first" in flat
+    first, second = ranking(doubtful)[:2]
+    assert f"{net(second.net_first)}</td>" in tables[3]  # the record has what its verdict rests on
+    assert first.net_first is None
+
+
+def test_a_record_speaks_plainly(doubtful):
+    left = "alti, globenc are left out: There is no wiring."
+    page = record_page(record_of(replace(doubtful, left_out=(left,)), (), (), ""))
+    assert f" {left}" in page
+    assert "Left out: alti" not in page
+    assert "the explained class is the predicted one." in page
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-6.94e-18, 0.137, "0 to 0.137"),
+        (-0.25, 1e-17, "−0.250 to 0"),
+        (-0.0, 0.5, "0 to 0.500"),
+        (2e-5, 0.1, "2e−05 to 0.100"),
+    ],
+)
+def test_ends_of_intervals_are_rounded_and_no_zero_is_negative(low, high, words):
+    assert interval(low, high) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "1 s"), (5.06, "5 s"), (34.3, "35 s"), (145.0, "140 s"), (1000.0, "17 min")]
+)
+def test_a_time_that_is_foretold_is_no_finer_than_it_is_known(seconds, words):
+    assert roughly(seconds) == words

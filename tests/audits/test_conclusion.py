@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from veridical.audits import conclusion as c
-from veridical.audits.sequential import Rule, State, begin, look
+from veridical.audits.sequential import Rule, State, begin, leading, look
 from veridical.audits.wins import chance_wins, net_wins
 from veridical.core.seed import generator
 from veridical.core.statistics import bca
@@ -230,3 +230,17 @@ def test_every_level_is_written_down():
         if standing.method in shown:
             assert standing.level_chance == shown[standing.method].level
             assert standing.p_chance == shown[standing.method].p
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_the_first_methods_follow_by_list_and_by_net_wins_over_it(seed):
+    strengths = {"a": 2.0, "b": 1.9, "c": 1.2, "d": 0.6, "e": 0.1, "f": 0.0, "g": 1.7}
+    rule = Rule.fixed(40)
+    state, wins, chance = audited(rule, strengths, seed=seed)
+    conclusion = c.conclude(rule, state, wins, chance, [1.0] * 7)
+    first, *others = conclusion.standings
+    assert first.method == state.methods[leading(state, wins, [1.0] * 7)[0]]  # who is believed is no matter of order
+    keys = [(c.LISTS.index(row.list), -(row.net_first.mean or 0.0)) for row in others]
+    assert keys == sorted(keys)
+    assert len({row.list for row in others}) > 1
+    assert [row.place for row in conclusion.standings] == list(range(1, 8))

@@ -93,8 +93,13 @@ def test_metadata_survives_the_hubs_own_classes(run: Run, tmp_path: Path):
 
 
 def test_the_text_tells_the_verdict_its_limits_and_no_secrets(run: Run, tmp_path: Path):
-    text = model_card(run, audited(run, tmp_path))
+    folder = audited(run, tmp_path)
+    summary = read_summary(folder)
+    home = dataclasses.replace(summary.corpora[0], accuracy=0.6, accuracy_low=0.4, accuracy_high=0.7, majority=0.5)
+    stored.write(folder / "summary.json", dataclasses.replace(summary, corpora=(home, *summary.corpora[1:])))
+    text = model_card(run, folder)
     assert "- Believe: `occlusion`" in text
+    assert "**The model is not shown to be better than guessing here.** It is right on 60%" in text
     assert KNOWN.share in text
     assert "objective | `cross_entropy`" in text
     assert "`reviews.csv:text=body`" in text

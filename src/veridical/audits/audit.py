@@ -352,7 +352,7 @@ def _with_stability(
     spent = sum(other.planned for other in courses.values())
     budget, timed_out = course.plan.budget, any(other.ended == "time" for other in courses.values())
     if not timed_out and (budget is None or spent + cost <= budget):
-        say(f"{home.name}: {len(names)} methods are asked about in other ways, {cost:,.0f} passes at most.")
+        say(f"{home.name}: {len(names)} methods are tried with other ways to erase, {cost:,.0f} passes at most.")
         if settings := _by_setting(work, course, names, deadline):
             paid = summary.spending[0]
             paid = replace(paid, spent=paid.spent + cost, stability=cost)

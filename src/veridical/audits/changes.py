@@ -19,11 +19,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from veridical.audits.filing import AuditRecord, Change, Evidence, Outcome, Since, Test, TextFigures
+from veridical.audits.finished import list_words
 from veridical.audits.record import CorpusFacts
 from veridical.core import store
 from veridical.core.statistics import holm, mean, rank_sums, signed_rank_sides
 
-NOW = {"believe": "believe", "as_good": "as good", "open": "open", "behind": "worse", "chance": "no better than chance"}
 SHARED = 0.5  # of the smaller audit's texts: from here on the common ones are compared in pairs
 
 
@@ -192,7 +192,7 @@ def _verdicts(before: AuditRecord, now: AuditRecord) -> Iterator[Change]:
                 outcome: Outcome = "worse" if standing.list in ("behind", "chance") else "no change shown"
                 p = standing.p_behind if standing.list == "behind" else standing.p_no_better
                 texts = (0 if then is None else then.texts, standing.n)
-                tested = replace(change, now=NOW[standing.list], test="the audit's own", n=texts)
+                tested = replace(change, now=list_words(standing), test="the audit's own", n=texts)
                 change = replace(tested, p=p if outcome == "worse" else None, outcome=outcome)
             yield change
 

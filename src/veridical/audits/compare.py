@@ -2,7 +2,8 @@
 
 Runs whose models have the same name but for the seed (`...-seed3-7f2c91ab`) are seeds of one model. With one run an
 interval is over its texts; with several it is over the runs' means, and from five on: below that the values are
-shown and no interval. Models are compared over seeds where both have at least two, else over texts. How alike two
+shown and no interval. Models are compared over seeds where both have at least two, else over texts, in pairs where the
+texts are the same. How alike two
 models, or two seeds of one, explain the same texts is read from the explanations that the audits stored.
 """
 
@@ -17,16 +18,19 @@ from pathlib import Path
 
 import numpy as np
 
+from veridical.audits.changes import SHARED
 from veridical.audits.compare_latex import to_latex
 from veridical.audits.compare_table import MEASURES, Agreement, Entry, Table, Test, Unit, to_csv, to_text
+from veridical.audits.filing import RECORD, read_record
 from veridical.audits.likeness import Likeness, Readings, compared, likeness, stored
+from veridical.audits.oracles import ORACLES
 from veridical.audits.pairs import CHANCE
 from veridical.audits.record import SUMMARY, AuditSummary, CorpusFacts, read_summary
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.readable import shown
 from veridical.core.spec import base_name
-from veridical.core.statistics import between, estimates, holm, mean, number, signed_rank
+from veridical.core.statistics import Estimate, between, estimates, holm, mean, number, signed_rank
 from veridical.core.stored import read_fields
 from veridical.core.wording import option
 
@@ -48,6 +52,7 @@ Key = tuple[str, str, str]  # corpus, metric, method
 NET = "net wins over chance"
 AREAS = ("sufficiency", "comprehensiveness")  # mean falls along an order: their limits are each model's own
 LIMITED = ("naopc", "naopc_sufficiency")  # the same between those limits
+ACCURACY = "accuracy"
 
 
 @dataclass(frozen=True)
@@ -56,17 +61,18 @@ class _Run:
     model: str
     summary: AuditSummary
     values: Mapping[Key, Mapping[str, float]]  # by text, NaN where undefined
-    whole: Mapping[Key, float]  # figures without a value per text
+    whole: Mapping[Key, Estimate]  # figures of the audit itself, with their intervals where it has them
     weights: str | None  # their hash
 
 
-def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
+def compare(folders: Sequence[str | Path], *, seed: int = 0, controls: bool = False) -> Table:
     """The audits in these folders side by side.
 
     Args:
         folders: What `audit` wrote, a folder each. `NAME=FOLDER` gives a model a name of its own, and runs of one name
             are seeds of one model.
         seed: Of the bootstrap, by which intervals over texts are found.
+        controls: Rows for random orders and oracles too, which are no explanations.
 
     Returns:
         Every model's figures with intervals (`.entries`, and `.to_pandas()`), the tests between models (`.tests`), and
@@ -79,7 +85,9 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0) -> Table:
         raise InputError("There is nothing to compare; name at least one folder that an audit wrote.")
     runs = [_read(*_named(folder)) for folder in folders]
     models = {name: [run for run in runs if run.model == name] for name in dict.fromkeys(run.model for run in runs)}
-    keys = _limited_first(list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values))))
+    _insist_on_common(runs)
+    keys = list(dict.fromkeys(key for run in runs for key in (*run.whole, *run.values)))
+    keys = _limited_first([key for key in keys if controls or not _is_control(key[2])])
     entries = _entries(models, keys, seed)
     agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
     lower = {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
@@ -121,21 +129,49 @@ def _read(folder: Path, name: str = "") -> _Run:
     for corpus, metric, method, control, example, value in zip(*(columns[n] for n in names), strict=True):
         if not control and metric not in pairs:
             values.setdefault((corpus, metric, method), {})[example] = np.nan if value is None else value
+    values |= _right(folder)
     figures = {(c.name, name, ""): value for c in summary.corpora for name, value in _predicts(c).items()}
-    whole = {key: value for key, value in figures.items() if value is not None}
-    whole |= {
-        (standing.corpus, NET, standing.method): standing.net_chance
-        for standing in summary.ranking
-        if standing.net_chance is not None
+    figures |= {
+        (s.corpus, NET, s.method): Estimate(s.net_chance, s.net_chance_low, s.net_chance_high, s.n, 0)
+        for s in summary.ranking
     }
+    whole = {key: figure for key, figure in figures.items() if figure.mean is not None}
     spec = folder / "spec.json"
     weights = read_fields(spec, "model.hash")["model"]["hash"] if spec.is_file() else None
     return _Run(folder, name or model_name(summary.model.name), summary, values, whole, weights)
 
 
-def _predicts(corpus: CorpusFacts) -> dict[str, float | None]:
-    """How well the model itself does: figures without a method, and without a value per text."""
-    return {"accuracy": corpus.accuracy, "macro_f1": corpus.macro_f1}
+def _right(folder: Path) -> dict[Key, dict[str, float]]:
+    """Whether the model is right (1) or not (0) on every text, as the audit's record has it, to test accuracies by."""
+    if not os.path.isfile(folder / RECORD):
+        return {}
+    return {
+        (evidence.corpus, ACCURACY, ""): {
+            key: float(right) for key, right in zip(evidence.texts, evidence.right, strict=True) if right is not None
+        }
+        for evidence in read_record(folder / RECORD).evidence
+    }
+
+
+def _predicts(corpus: CorpusFacts) -> dict[str, Estimate]:
+    """How well the model itself does: figures without a method."""
+    exact = Estimate(corpus.accuracy, corpus.accuracy_low, corpus.accuracy_high, corpus.texts, 0)
+    return {ACCURACY: exact, "macro_f1": Estimate(corpus.macro_f1, None, None, corpus.texts, 0)}
+
+
+def _is_control(method: str) -> bool:
+    return method in ORACLES or base_name(method) == CHANCE
+
+
+def _insist_on_common(runs: Sequence[_Run]) -> None:
+    """That some two runs have a corpus in common: else there is nothing to put side by side."""
+    corpora = [corpus.name for run in runs for corpus in run.summary.corpora]
+    if len(runs) > 1 and len(set(corpora)) == len(corpora):
+        named = "; ".join(f"{run.folder}: {', '.join(c.name for c in run.summary.corpora)}" for run in runs)
+        raise InputError(
+            f"These audits have no corpus in common, so nothing can be compared ({named}); audit the models on the "
+            "same data."
+        )
 
 
 def _notes(runs: Sequence[_Run]) -> tuple[str, ...]:
@@ -184,7 +220,7 @@ def _of_areas(keys: Sequence[Key]) -> list[str]:
 
 def _ids(run: _Run, corpus: str) -> set[str]:
     """The texts of a corpus that a run has scores of."""
-    return {text for key, by_text in run.values.items() if key[0] == corpus for text in by_text}
+    return {text for key, by_text in run.values.items() if key[0] == corpus and key[1] != ACCURACY for text in by_text}
 
 
 def _same_texts(a: _Run, b: _Run, corpus: str) -> bool:
@@ -202,6 +238,7 @@ def _same_texts(a: _Run, b: _Run, corpus: str) -> bool:
 def _entries(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key], seed: int) -> tuple[Entry, ...]:
     rows: list[Entry] = []
     samples: list[np.ndarray] = []  # of each row, what its mean and interval are of
+    said: list[Estimate | None] = []
     for key in keys:
         for model, runs in models.items():
             means = _means(runs, key)
@@ -209,18 +246,21 @@ def _entries(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key], seed: in
                 continue
             texts = [np.array(list(run.values[key].values())) for run in runs if key in run.values]
             undefined = sum(int(np.isnan(values).sum()) for values in texts)
-            unit: Unit = "texts" if len(runs) == 1 and texts else "seeds"
-            samples.append(texts[0] if unit == "texts" else np.array(means))
+            alone = runs[0].whole.get(key) if len(runs) == 1 else None  # what the audit itself says of one run
+            unit: Unit = "texts" if len(runs) == 1 else "seeds"
+            samples.append(texts[0] if unit == "texts" and alone is None else np.array(means))
+            said.append(alone)
             rows.append(Entry(*key, model, None, None, None, unit, 0, undefined, means))
     return tuple(
         replace(row, mean=figure.mean, low=figure.low, high=figure.high, n=figure.n)
-        for row, figure in zip(rows, estimates(samples, seed=seed), strict=True)
+        for row, alone, drawn in zip(rows, said, estimates(samples, seed=seed), strict=True)
+        for figure in (alone or drawn,)
     )
 
 
 def _means(runs: Sequence[_Run], key: Key) -> tuple[float, ...]:
     """A run's figure each; runs in which it does not exist are left out."""
-    figures = [run.whole[key] if key in run.whole else mean(run.values.get(key, {}).values()) for run in runs]
+    figures = [run.whole[key].mean if key in run.whole else mean(run.values.get(key, {}).values()) for run in runs]
     return tuple(float(figure) for figure in figures if figure is not None)
 
 
@@ -310,7 +350,7 @@ def _tests(models: Mapping[str, Sequence[_Run]], keys: Sequence[Key]) -> tuple[T
     return tuple(
         replace(test, p_holm=float(p))
         for family in families.values()
-        for test, p in zip(family, holm([test.p_rank_sum for test in family]), strict=True)
+        for test, p in zip(family, holm([test.p for test in family]), strict=True)
     )
 
 
@@ -325,7 +365,7 @@ def _test(models: Mapping[str, Sequence[_Run]], a: str, b: str, key: Key) -> Tes
         first, second = np.array(list(ours.values())), np.array(list(theirs.values()))
         alike = all(_same_texts(models[a][0], other, key[0]) for other in (*models[a], *models[b]))
         common = [text for text in ours if text in theirs] if alike else []
-        if common:
+        if common and len(common) >= SHARED * min(len(ours), len(theirs)):
             signed = signed_rank(np.array([ours[text] - theirs[text] for text in common]))
             paired = number(signed.p[0]) if signed.n[0] else None
     samples = between(first, second)

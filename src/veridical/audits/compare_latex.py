@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 
-from veridical.audits.compare_table import Agreement, Entry, Table, heading, pairs, to_first
+from veridical.audits.compare_table import Agreement, Entry, Table, decimals, heading, pairs, star_test, to_first
 from veridical.core.statistics import ALPHA
 from veridical.core.tables import tex
 from veridical.page.words import short_names
@@ -54,7 +54,7 @@ def _figures(table: Table, corpus: str, metrics: Sequence[str]) -> Iterator[str]
         stars = [(metric, method, model) in differs for model in table.models]
         rows += _lines(short if method else metric, [of_model.get(model) for model in table.models], stars)
     key = "; ".join(f"{head}: {model}" for head, model in zip(heads, table.models, strict=True) if head != model)
-    star = f"; * differs from {heads[0]} (rank sum, Holm, p < {ALPHA})" if differs else ""
+    star = f"; * differs from {heads[0]} ({star_test(table)}, Holm, p < {ALPHA})" if differs else ""
     what = ", ".join(f"{name} (lower is better)" if name in table.lower else name for name in metrics)
     gaps = " Texts without a value are left out." if any(e.undefined for e in entries) else ""
     caption = f"{corpus}: {what}. Means{_below(entries)}{star}.{gaps}{f' {key}.' if key else ''}"
@@ -91,7 +91,7 @@ def _alike(table: Table, corpus: str) -> Iterator[str]:
 def _lines(method: str, figures: Sequence[Entry | Agreement | None], stars: Sequence[bool]) -> Iterator[str]:
     """A line of means, and one of intervals if there are any."""
     means = [
-        "--" if f is None or f.mean is None else tex(f"{f.mean:.3f}") + ("$^*$" if star else "")
+        "--" if f is None or f.mean is None else tex(decimals(f.mean)) + ("$^*$" if star else "")
         for f, star in zip(figures, stars, strict=True)
     ]
     spans = [_span(f) for f in figures]
@@ -102,8 +102,8 @@ def _lines(method: str, figures: Sequence[Entry | Agreement | None], stars: Sequ
 
 def _span(figure: Entry | Agreement | None) -> str:
     """The interval, or the seeds' values where they are too few for one."""
-    if figure is not None and figure.low is not None:
-        return tex(f"[{figure.low:.3f}, {figure.high:.3f}]")
+    if figure is not None and figure.low is not None and figure.high is not None:
+        return tex(f"[{decimals(figure.low)}, {decimals(figure.high)}]")
     values = figure.values if isinstance(figure, Entry) else ()
     return tex(" ".join(f"{value:.3f}" for value in values)) if len(values) > 1 else ""
 

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from veridical.audits.compare_table import MEASURES, Entry, Table, Test, alike_rows, heading, pairs, to_first
+from veridical.audits.compare_table import (
+    MEASURES,
+    Entry,
+    Table,
+    Test,
+    alike_rows,
+    heading,
+    pairs,
+    star_test,
+    to_first,
+    untested_metrics,
+)
 from veridical.core.statistics import ALPHA
 from veridical.page import plots
 from veridical.page.plots import Mark
@@ -59,7 +70,9 @@ def compare_page(table: Table) -> str:
         measures=list(MEASURES.values()),
         tests=_by_metric(table),
         alpha=ALPHA,
-        shape=plots.shape,
+        star_test=star_test(table),
+        untested=untested_metrics(table),
+        shape=lambda k: plots.shape(k, k),
         num=figure,
         span=interval,
         p=p_value,
@@ -77,7 +90,7 @@ def _block(table: Table, corpus: str, metric: str) -> MetricBlock:
     for method in dict.fromkeys(method for method, _ in entries):
         cells = tuple(ModelCell(entries.get((method, m)), (method, m) in differs) for m in table.models)
         marks = [
-            Mark(cell.entry.mean, cell.entry.low, cell.entry.high, shape=k) if cell.entry else Mark(None)
+            Mark(cell.entry.mean, cell.entry.low, cell.entry.high, shape=k, colour=k) if cell.entry else Mark(None)
             for k, cell in enumerate(cells)
         ]
         words = "; ".join(f"{c.entry.model} {said(c.entry.mean, c.entry.low, c.entry.high)}" for c in cells if c.entry)

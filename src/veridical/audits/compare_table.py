@@ -53,11 +53,16 @@ class Test:
     unit: Unit
     difference: float
     p_rank_sum: float
-    p_holm: float  # of the rank sum, over the methods and pairs of models of this corpus and metric
+    p_holm: float  # of `p`, over the methods and pairs of models of this corpus and metric
     p_t: float | None  # Welch
     p_paired: float | None  # signed rank, where both were scored on the same texts
     effect: float  # Cliff's delta
     n: tuple[int, int]
+
+    @property
+    def p(self) -> float:
+        """Of the paired test where the texts are the same, else of the rank sum."""
+        return self.p_rank_sum if self.p_paired is None else self.p_paired
 
 
 @dataclass(frozen=True)
@@ -115,8 +120,8 @@ class Table(Tabular):
         ax: Axes | None = None,
         figsize: tuple[float, float] | None = None,
     ) -> Axes:
-        """The methods' figures by one metric on one corpus, the first unless named, with a colour per model and 95%
-        intervals. Returns the Axes, those of `ax` or new ones."""
+        """The methods' figures by one metric on one corpus, with a colour per model and 95% intervals; unless named, by
+        the first metric of methods on the first corpus. Returns the Axes, those of `ax` or new ones."""
         from veridical.page.charts import Series, intervals
 
         corpora = list(dict.fromkeys(entry.corpus for entry in self.entries))
@@ -126,7 +131,7 @@ class Table(Tabular):
         known = list(dict.fromkeys(entry.metric for entry in self.entries if entry.corpus == corpus))
         if metric is not None and metric not in known:
             raise unknown("metric of this comparison", metric, known)
-        metric = metric or known[0]
+        metric = metric or next((e.metric for e in self.entries if e.corpus == corpus and e.method), known[0])
         series = [
             Series(
                 model,
@@ -138,7 +143,9 @@ class Table(Tabular):
             )
             for model in self.models
         ]
-        return intervals(series, f"{_named(self, metric)}, {corpus}, 95% interval", ax, figsize)
+        drawn = [entry for entry in self.entries if (entry.corpus, entry.metric) == (corpus, metric)]
+        what = ", 95% interval" if any(entry.low is not None for entry in drawn) else ""
+        return intervals(series, f"{_named(self, metric)}, {corpus}{what}", ax, figsize)
 
 
 # -- as text and CSV ----------------------------------------------------------------------------------------
@@ -152,13 +159,19 @@ def to_text(table: Table) -> str:
     lines = []
     for (corpus, metric), rows in blocks(table):
         cells = [["", *table.models], *([method or "(model)", *figures] for method, figures in rows)]
-        lines += [f"{corpus}: {_named(table, metric)}", tables.to_text(cells, right=(), indent="  "), ""]
+        lines += [
+            f"{corpus}: {_named(table, metric)}{_count(table, corpus, metric)}",
+            tables.to_text(cells, right=(), indent="  "),
+            "",
+        ]
     for corpus, alike in pairs(table):
         cells = [["", *MEASURES.values()], *([method, *figures] for method, figures in alike_rows(alike))]
         aligned = tables.to_text(cells, right=(), indent="  ")
         lines += [f"{corpus}: how alike models explain: {heading(alike)}", aligned, ""]
     if any(test.p_holm < ALPHA for test in to_first(table)):
-        lines.append(f"* differs from {table.models[0]} (rank sum, Holm over the block, p < {ALPHA}).")
+        lines.append(f"* differs from {table.models[0]} ({star_test(table)}, Holm over the block, p < {ALPHA}).")
+    if untested := untested_metrics(table):
+        lines.append(f"Not tested between models: {', '.join(untested)}.")
     return "\n".join([*lines, *table.notes]).rstrip() + "\n"
 
 
@@ -194,7 +207,8 @@ def figure_cells(table: Table) -> list[list[str]]:
     for (corpus, metric), rows in blocks(table):
         for place, (method, figures) in enumerate(rows):
             first = place == 0
-            said = [corpus if first and corpus != before else "", _named(table, metric) if first else ""]
+            named = f"{_named(table, metric)}{_count(table, corpus, metric)}"
+            said = [corpus if first and corpus != before else "", named if first else ""]
             cells.append([*said, method or "(model)", *figures])
         before = corpus
     return cells
@@ -205,6 +219,32 @@ def _tested(test: Test | None) -> dict[str, float | None]:
     sign = {"difference": -1, "effect": -1}
     values = {name: None if test is None else getattr(test, name) for name in TESTED}
     return {f"{k}_to_first": v if v is None else sign.get(k, 1) * v for k, v in values.items()}
+
+
+def star_test(table: Table) -> str:
+    """By what the stars against the first model were found."""
+    paired = {test.p_paired is not None for test in to_first(table)}
+    return {(True,): "signed rank, paired by text", (False,): "rank sum"}.get(
+        tuple(paired), "signed rank where the texts are the same, else rank sum"
+    )
+
+
+def untested_metrics(table: Table) -> list[str]:
+    """Figures that several models have and that no test compares."""
+    tested = {(test.corpus, test.metric) for test in table.tests}
+    models: dict[tuple[str, str], set[str]] = {}
+    for entry in table.entries:
+        models.setdefault((entry.corpus, entry.metric), set()).add(entry.model)
+    return list(dict.fromkeys(key[1] for key, names in models.items() if len(names) > 1 and key not in tested))
+
+
+def _count(table: Table, corpus: str, metric: str) -> str:
+    """Of how many texts or seeds a block is, where all its figures are of as many."""
+    counts = {(e.n, e.unit) for e in table.entries if (e.corpus, e.metric) == (corpus, metric)}
+    if len(counts) != 1:
+        return ""
+    ((n, unit),) = counts
+    return f", {n} {unit if n != 1 else unit[:-1]}"
 
 
 def _named(table: Table, metric: str) -> str:
@@ -220,7 +260,11 @@ def blocks(table: Table) -> Iterator[tuple[tuple[str, str], list[tuple[str, list
         rows = []
         for method in methods:
             keys = [(corpus, metric, method, model) for model in table.models]
-            rows.append((method, [shown(entries.get(key)) + ("*" if key in differs else "") for key in keys]))
+            figures = [f"{shown(entries.get(key))}{'*' if key in differs else ''}" for key in keys]
+            if not _count(table, corpus, metric):
+                counts = [f", n {entry.n}" if (entry := entries.get(key)) else "" for key in keys]
+                figures = [f"{figure}{n}" for figure, n in zip(figures, counts, strict=True)]
+            rows.append((method, figures))
         yield (corpus, metric), rows
 
 
@@ -255,15 +299,20 @@ def to_first(table: Table) -> list[Test]:
     return [test for test in table.tests if test.a == table.models[0]]
 
 
+def decimals(value: float) -> str:
+    """Three of them, and no negative zero."""
+    return f"{round(value, 3) + 0.0:.3f}"
+
+
 def shown(figure: Entry | Agreement | None) -> str:
     """The mean, its interval or else the values behind it, and how many texts have none."""
     if figure is None:
         return "-"
     if figure.mean is None:
         return "undefined"
-    text = f"{figure.mean:.3f}"
-    if figure.low is not None:
-        text += f" [{figure.low:.3f}, {figure.high:.3f}]"
+    text = decimals(figure.mean)
+    if figure.low is not None and figure.high is not None:
+        text += f" [{decimals(figure.low)}, {decimals(figure.high)}]"
     elif isinstance(figure, Entry) and len(figure.values) > 1:
         text += f" ({' '.join(f'{value:.3f}' for value in figure.values)})"
     return text + (f", {figure.undefined} undefined" if figure.undefined else "")

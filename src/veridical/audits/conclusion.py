@@ -8,6 +8,9 @@
 | behind | shown that another method is better; *clearly* if by more than the margin |
 | chance | shown to beat random orders by less than the margin at most, and not shown to beat them at all |
 
+The first is, of those that are not behind, the one with the most net wins over these. The others follow by list, and on
+a list by their net wins over the first.
+
 Each list is right at once with probability 1 - alpha. Behind and better than chance are tested look by look
 (`sequential`). The three claims about the margin are about means and rest on E-values (`wins.p_mean_above`). Their
 levels are alpha over the M (M - 1) ordered pairs, or over the M methods.
@@ -15,9 +18,9 @@ levels are alpha over the M (M - 1) ordered pairs, or over the M methods.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -26,6 +29,7 @@ from veridical.audits.wins import p_mean_above
 from veridical.core.statistics import Estimate, estimates
 
 List = Literal["believe", "as_good", "open", "behind", "chance"]
+LISTS: tuple[List, ...] = get_args(List)  # in the order of standing
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,18 @@ def judge(
                 p_no_better=below[name] if asked else None,
             )
         )
-    return standings
+    return _placed(standings, dict(zip(names, costs, strict=True)))
+
+
+def _placed(standings: Sequence[Standing], costs: Mapping[str, float]) -> list[Standing]:
+    """The first as it is; the others by list, on a list by their net wins over the first, then the cheaper."""
+
+    def key(standing: Standing) -> tuple[int, float, float, str]:
+        mean = standing.net_first.mean
+        return LISTS.index(standing.list), np.inf if mean is None else -mean, costs[standing.method], standing.method
+
+    order = [*standings[:1], *sorted(standings[1:], key=key)]
+    return [replace(standing, place=place) for place, standing in enumerate(order, 1)]
 
 
 def held(rule: Rule, state: State) -> list[int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from veridical.audits.changes import since
 from veridical.audits.filing import PAGE, RECORD, AuditRecord, Change, Evidence, record_of
+from veridical.audits.finished import DECIDES, PLACES
 from veridical.audits.limits import limits, reliance
 from veridical.audits.page_provenance import page_foot, provenance
 from veridical.audits.page_verdict import odds, tag_of
@@ -57,6 +58,7 @@ def record_page(record: AuditRecord) -> str:
         span=interval,
         p=p_value,
         prose=prose,
+        reading=f"{PLACES} {DECIDES}",
     )
 
 

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 COLOURS = {"believe": "#0072B2", "as_good": "#56B4E9", "open": "#626A7A", "behind": "#E69F00", "chance": "#D55E00"}
 LISTS = {"believe": "believe", "as_good": "as good", "open": "open", "behind": "worse", "chance": "do not use"}
+CLEARLY = "clearly worse"
+PLACES = (
+    "First is, of the methods that were not shown to be worse, the one with the most net wins over these. The others "
+    "follow by list, on a list by net wins over the first."
+)
+DECIDES = (
+    "The lists rest on tests that hold for all looks and methods together. An interval is of one figure alone, so that "
+    "of an open method may leave out 0."
+)
 WIDTH = 100
 
 
@@ -46,7 +55,9 @@ class Audit(Tabular):
         return with_caveats(self.summary, self.summary.verdicts[0].corpus)
 
     def __repr__(self) -> str:
-        parts = [_wrapped(self.verdict), ranking_table(self.summary), *map(_wrapped, self.summary.verdicts[0].notes)]
+        table = ranking_table(self.summary)
+        notes = [*([f"{PLACES} {DECIDES}"] if table else []), *self.summary.verdicts[0].notes]
+        parts = [_wrapped(self.verdict), table, *map(_wrapped, notes)]
         return "\n".join([*filter(None, parts), f"report {self.page}"])
 
     def _repr_html_(self) -> str:
@@ -59,6 +70,7 @@ class Audit(Tabular):
             elsewhere=[(verdict.corpus, with_caveats(summary, verdict.corpus)) for verdict in summary.verdicts[1:]],
             lists=_lists(summary),
             rows=[_row(standing) for standing in ranking(summary)],
+            reading=f"{PLACES} {DECIDES}",
             page=str(self.page),
             link=self.page.as_posix(),
         )
@@ -114,8 +126,13 @@ def ranking_table(summary: AuditSummary) -> str:
         chance = _net(row.net_chance, row.net_chance_low, row.net_chance_high)
         first = _net(row.net_first, row.net_first_low, row.net_first_high)
         passes = "" if row.passes is None else f"{row.passes:.3g}"
-        cells.append([str(row.place), row.method, LISTS.get(row.list or "", ""), chance, first, str(row.n), passes])
+        cells.append([str(row.place), row.method, list_words(row), chance, first, str(row.n), passes])
     return to_text(cells) if len(cells) > 1 else ""
+
+
+def list_words(row: Standing) -> str:
+    """On which list a method is, in the words of every table; "" where there is no verdict."""
+    return CLEARLY if row.list == "behind" and row.clearly else LISTS.get(row.list or "", "")
 
 
 def _net(mean: float | None, low: float | None, high: float | None) -> str:
@@ -133,9 +150,11 @@ def _row(row: Standing) -> dict[str, Any]:
     return {
         "place": row.place,
         "method": row.method,
-        "list": LISTS.get(row.list or "", ""),
+        "list": list_words(row),
         "net": "" if row.net_chance is None else net(row.net_chance),
         "interval": "" if row.net_chance_low is None else net_interval(row.net_chance_low, row.net_chance_high),
+        "first": "" if row.net_first is None else net(row.net_first),
+        "first_interval": "" if row.net_first_low is None else net_interval(row.net_first_low, row.net_first_high),
         "texts": row.n,
     }
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from veridical.audits import page_looks, page_provenance, page_verdict
 from veridical.audits.caveats import caveats
+from veridical.audits.finished import DECIDES, PLACES
 from veridical.audits.page_examples import as_json, page_data
 from veridical.audits.page_parts import CorpusView
 from veridical.audits.page_view import View, grouped, here
@@ -51,6 +52,8 @@ def audit_page(summary: AuditSummary, examples: ShownTexts, retraining: str = ""
         small_p=_marked(small_p),
         span=_marked(interval),
         prose=prose,
+        places=PLACES,
+        reading=f"{PLACES} {DECIDES}",
         duration=duration,
         shape=plots.shape,
         retraining=Markup(retraining),

@@ -4,10 +4,12 @@ computed."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from markupsafe import Markup
 
 from veridical.audits.caveats import beats_majority
+from veridical.audits.finished import LISTS, list_words
 from veridical.audits.known_error import KNOWN
 from veridical.audits.page_parts import (
     DomainRow,
@@ -27,14 +29,8 @@ from veridical.page.plots import Mark, Point, Scale
 from veridical.page.words import net, net_interval
 
 NET = Scale(-1, 1, 3, 97, (-1, -0.5, 0, 0.5, 1))  # of a row that shows net wins
-TAGS = {
-    "believe": Tag("believe", "✓", "believe"),
-    "as_good": Tag("as-good", "≈", "as good"),
-    "open": Tag("open", "?", "open"),
-    "behind": Tag("behind", "↓", "worse"),
-    "chance": Tag("chance", "✗", "chance"),
-}
-CLEARLY = Tag("behind", "↓", "clearly worse")
+SIGNS = {"believe": "✓", "as_good": "≈", "open": "?", "behind": "↓", "chance": "✗"}
+TAGS = {name: Tag(name.replace("_", "-"), SIGNS[name], words) for name, words in LISTS.items()}
 ASKED = {  # what a setting changes
     "delete": "tokens deleted",
     "mask": "tokens masked",
@@ -161,9 +157,9 @@ def _model(facts: CorpusFacts) -> Ground:
             known = {True: ": the model knows more", False: ": not shown to know more", None: ""}[beats_majority(facts)]
             sentences.append(f"Always saying the most frequent class is right on {facts.majority:.0%}{known}.")
     if facts.unmoved:
-        sentences.append(f"{_count(facts.unmoved, 'text')} unmoved: no erasure tells two methods apart there.")
+        sentences.append(f"On {_count(facts.unmoved, 'text')} no erasure tells two methods apart.")
     elif facts.unmoved == 0:
-        sentences.append("No text is unmoved by all erasures.")
+        sentences.append("On every text some erasure tells methods apart.")
     return Ground("Is the model any good here", lead, tuple(sentences))
 
 
@@ -171,7 +167,7 @@ def _spent(view: View, corpus: str) -> Ground | None:
     spending = _spending_of(view, corpus)
     if spending is None:
         return None
-    sentences = [f"Planned were {spending.planned:,.0f}, should nobody leave."]
+    sentences = [f"At most {spending.planned:,.0f} were planned, if no method is let go early."]
     if spending.budget is not None:
         sentences.append(f"The budget was {spending.budget:,}.")
     asked = spending.spent - spending.stability
@@ -193,7 +189,7 @@ def _count(number: int, thing: str) -> str:
 def tag_of(standing: Standing) -> Tag:
     if standing.list is None:
         return NO_LIST
-    return CLEARLY if standing.list == "behind" and standing.clearly else TAGS[standing.list]
+    return replace(TAGS[standing.list], words=list_words(standing))
 
 
 def ranking(view: View, corpus: str) -> RankTable:

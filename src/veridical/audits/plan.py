@@ -102,7 +102,7 @@ class Plan:
 
     @property
     def most(self) -> float:
-        """Planned passes should nobody leave, or what may be spent if that is less."""
+        """Planned passes if no method is let go early, or what may be spent if that is less."""
         whole = self.through(len(self.rule.looks) - 1) + self.stability(len(self.methods))
         return whole if self.budget is None else min(whole, self.budget)
 
@@ -307,10 +307,12 @@ def forecast(plans: Sequence[Plan], seconds: float, tokens: int) -> str:
     texts = f"{', '.join(map(str, earlier))} and {last}" if earlier else str(last)
     methods = "1 method" if count == 1 else f"{count} methods"
     corpora = "" if len(plans) == 1 else f" on {len(plans)} corpora"
-    passes, times = f"{most:,.0f}", duration(most * seconds)
+    passes, times = f"{most:,.0f}", roughly(most * seconds)
     if most > first:
-        passes, times = f"{first:,.0f} to {most:,.0f}", f"{duration(first * seconds)} to {times}"
-    lines = [f"{methods}{enter}{corpora}, looked at after {texts} texts: {passes} passes of {tokens} tokens, {times}."]
+        passes, times = f"{first:,.0f} to {most:,.0f}", _between(roughly(first * seconds), times)
+    lines = [
+        f"{methods}{enter}{corpora}, looked at after {texts} texts: {passes} passes of {tokens} tokens, about {times}."
+    ]
     if home.budget is not None:
         lines.append(_reach(plans))
     if home.left_out:
@@ -322,8 +324,20 @@ def forecast(plans: Sequence[Plan], seconds: float, tokens: int) -> str:
     return " ".join(lines)
 
 
+def _between(shortest: str, longest: str) -> str:
+    return longest if shortest == longest else f"{shortest} to {longest}"
+
+
+def roughly(seconds: float) -> str:
+    """A time that is foretold, no finer than it is known: `1 s`, `5 s`, `35 s`, `150 s`, `12 min`"""
+    if seconds < 1:
+        return "1 s"
+    step = 1 if seconds < 10 else 5 if seconds < 60 else 10
+    return duration(step * round(seconds / step))
+
+
 def _reach(plans: Sequence[Plan]) -> str:
-    """What a budget is enough for, should nobody leave; what one corpus does not spend the next may."""
+    """What a budget is enough for if no method is let go early; what one corpus does not spend the next may."""
     home = plans[0]
     assert home.budget is not None
     spent, reached = 0.0, []

@@ -217,7 +217,7 @@ class Spending:
 
     corpus: str
     budget: int | None
-    planned: float  # should nobody leave, within the budget
+    planned: float  # if no method is let go early, within the budget
     spent: float  # planned, for what was asked
     fixed: float  # the same methods on the last look's texts, had nobody left
     seconds_a_pass: float | None

@@ -126,9 +126,9 @@ def _notes(course: Course, conclusion: Conclusion) -> list[str]:
     cheaper = sorted((name for name in equals if costs[name] < costs[first]), key=lambda name: costs[name])
     if cheaper:
         best = cheaper[0]
-        kind = "as good" if best in conclusion.as_good else "not told from it"
+        kind = "that are as good" if best in conclusion.as_good else f"that could not be told from {first}"
         notes.append(
-            f"The cheapest of those {kind}: {best}, {_passes(costs[best])} a text where {first} takes "
+            f"The cheapest of the methods {kind}: {best}, {_passes(costs[best])} a text where {first} takes "
             f"{costs[first]:.3g}."
         )
     unanswered = [name for name in conclusion.open if name != first or name not in course.state.shown]

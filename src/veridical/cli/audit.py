@@ -59,11 +59,12 @@ def print_changes(since: Since) -> None:
 
 def print_audit(result: Audit) -> None:
     """The verdict, the ranking and where the page lies."""
-    from veridical.audits.finished import ranking_table
+    from veridical.audits.finished import DECIDES, PLACES, ranking_table
 
     tell(f"\n{result.verdict}\n")
     if table := ranking_table(result.summary):
         typer.echo(table)
+        tell(f"{PLACES} {DECIDES}")
     for note in result.summary.verdicts[0].notes:
         tell(note)
     if result.since is not None:

@@ -15,9 +15,11 @@ RUNS = "Folders that `veridical audit` wrote, with or without a name for the mod
 Runs = Annotated[Sequence[str], Help(RUNS, "NAME=RUN...", argument=True, commas=False)]
 Page = Annotated[str | None, Help("Write a page with the tables, the tests and plots.", "FILE"), A_FILE]
 
+Controls = Annotated[bool, Help("Rows for random orders and oracles too.")]
 
-def compare(runs: Runs, style: Style = "text", html: Page = None) -> None:
-    """Put audits side by side: means with intervals, tests between models, and how alike models explain.
+
+def compare(runs: Runs, style: Style = "text", html: Page = None, controls: Controls = False) -> None:
+    """Put audits side by side: figures with intervals, tests between models, and how alike models explain.
 
     Runs of one name, or whose models differ only in the seed, are one model: the mean over seeds, with an interval
     from five on.
@@ -31,7 +33,7 @@ def compare(runs: Runs, style: Style = "text", html: Page = None) -> None:
     check_page(html, "--html")
     from veridical.audits import compare as module
 
-    table = module.compare(runs)
+    table = module.compare(runs, controls=controls)
     if html is not None:
         from veridical.audits.compare_page import compare_page
         from veridical.core import store

@@ -83,6 +83,7 @@ def svg(kind: str, width: int, height: int, said: str, parts: Iterable[str]) -> 
 
 # -- rows of a table ----------------------------------------------------------------------------------------
 
+COLOURS = 6  # in the style sheet, .c0 to .c5: those of the charts, which colour-blind people can tell apart
 SHAPES = (  # one per corpus, apart without colour
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
     "M-3.2-3.2h6.4v6.4h-6.4z",
@@ -102,6 +103,7 @@ class Mark:
     high: float | None = None
     shape: int = 0
     hollow: bool = False
+    colour: int | None = None  # which of the colours that tell series apart; None: that of all dots
 
 
 def row(marks: Sequence[Mark], scale: Scale, said: str) -> Markup:
@@ -111,9 +113,11 @@ def row(marks: Sequence[Mark], scale: Scale, said: str) -> Markup:
     for k, mark in enumerate(marks):
         y = 10 if len(marks) == 1 else 8.5 + 11 * k
         if mark.low is not None and mark.high is not None:
-            parts.append(f'<line x1="{scale(mark.low)}%" x2="{scale(mark.high)}%" y1="{y}" y2="{y}"/>')
+            parts.append(
+                f'<line{_classes(mark.colour)} x1="{scale(mark.low)}%" x2="{scale(mark.high)}%" y1="{y}" y2="{y}"/>'
+            )
         if mark.value is not None:
-            hollow = ' class="hollow"' if mark.hollow else ""
+            hollow = _classes(mark.colour, hollow=mark.hollow)
             if mark.shape == 0:
                 parts.append(f'<circle{hollow} cx="{scale(mark.value)}%" cy="{y}" r="3.5"/>')
             else:
@@ -122,6 +126,11 @@ def row(marks: Sequence[Mark], scale: Scale, said: str) -> Markup:
     label = escape(said)
     size = f' height="{height}"' if len(marks) > 1 else ""  # 20 is the style sheet's
     return Markup(f'<svg class="row"{size} role="img" aria-label="{label}">{"".join(parts)}</svg>')
+
+
+def _classes(colour: int | None, *, hollow: bool = False) -> str:
+    names = [*(["hollow"] if hollow else []), *([] if colour is None else [f"c{colour % COLOURS}"])]
+    return f' class="{" ".join(names)}"' if names else ""
 
 
 def axis(scale: Scale, labels: Sequence[str] = ()) -> Markup:
@@ -135,11 +144,12 @@ def axis(scale: Scale, labels: Sequence[str] = ()) -> Markup:
     return Markup(f'<svg class="row axis" height="16" aria-hidden="true">{"".join(parts)}</svg>')
 
 
-def shape(index: int) -> Markup:
-    """A corpus's mark, for legends."""
+def shape(index: int, colour: int | None = None) -> Markup:
+    """A corpus's or a model's mark, for legends."""
     d = SHAPES[index % len(SHAPES)]
     return Markup(
-        f'<svg class="mark" viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true"><path d="{d}"/></svg>'
+        f'<svg class="mark" viewBox="-6 -6 12 12" width="12" height="12" aria-hidden="true">'
+        f'<path{_classes(colour)} d="{d}"/></svg>'
     )
 
 

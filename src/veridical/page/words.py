@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 from veridical.core.spec import Spec, base_name
 
 UNDEFINED = "undefined"
+ROUNDING = 1e-9  # below this a figure is what adding and taking away leave of 0
 
 
 def prose(text: str) -> Markup:
@@ -23,9 +24,11 @@ def figure(value: float | None) -> str:
         return UNDEFINED
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if isinstance(value, int) or value == 0:
-        return f"{value:,.0f}".replace("-", "−")
     size = abs(value)
+    if size < ROUNDING:
+        return "0"
+    if isinstance(value, int):
+        return f"{value:,.0f}".replace("-", "−")
     text = f"{value:.3f}" if 0.0005 <= size < 10 else f"{value:.1f}" if 10 <= size < 1000 else f"{value:.3g}"
     return text.replace("-", "−")
 

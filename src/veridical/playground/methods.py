@@ -145,7 +145,7 @@ def _said(row: Standing, first: str) -> str:
     if row.list == "open":
         return f"Open: it could not be told from {first}"
     if row.list == "behind":
-        return f"Behind: shown to be worse than {row.by or first}"
+        return f"Worse: shown to be worse than {row.by or first}"
     if row.list == "chance":
         return "Do not use it: shown to be no better than random orders"
     return f"No verdict: number {row.place} of the audit's ranking, and nothing may be claimed"

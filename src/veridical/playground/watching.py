@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from veridical.audits.caveats import with_caveats
 from veridical.audits.looks import PART
-from veridical.audits.record import SUMMARY
+from veridical.audits.record import SUMMARY, read_summary
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.grid.liveness import WORK, is_alive
@@ -130,7 +131,7 @@ def _texts(corpus: Path) -> int:
 
 def _verdict(folder: Path) -> Row:
     try:
-        verdicts = store.read_json(folder / SUMMARY).get("verdicts", [])
-        return {"verdict": verdicts[0]["sentence"]} if verdicts else {}
-    except (InputError, OSError, KeyError, TypeError, AttributeError):
+        summary = read_summary(folder)
+        return {"verdict": with_caveats(summary, summary.verdicts[0].corpus)} if summary.verdicts else {}
+    except (InputError, OSError):
         return {}  # not there yet: it is written at the end

@@ -99,7 +99,7 @@ def _notes(found: Shortcuts) -> list[str]:
         notes.append(f"{found.silent} explanations give every word 0 and were left out.")
     if not found.believed:
         notes.append(
-            f"The audit's verdict believes no explanation of {', '.join(found.methods)}: the report says why, and "
-            "what stands here is no surer than they are."
+            f"The audit's verdict believes no explanation of {', '.join(found.methods)}: the report says why, so take "
+            "all of this with care."
         )
     return notes

@@ -9,11 +9,12 @@ import { state } from "./state.js";
 import { ranked, scoresOf, units } from "./text.js";
 
 const SIGNS = { believe: "✓", "as good": "≈", open: "?", behind: "↓", "no better than chance": "✗" };
+const WORDS = { behind: "worse", "no better than chance": "do not use" }; // as the audit's own page has them
 let led = null; // the method whose slider chose what is marked
 
 export function badge(audit) {
   if (!audit) return null;
-  const node = make("span", `badge ${audit.standing.replaceAll(" ", "-")}`, `${SIGNS[audit.standing] ?? ""} ${audit.standing}`.trim());
+  const node = make("span", `badge ${audit.standing.replaceAll(" ", "-")}`, `${SIGNS[audit.standing] ?? ""} ${WORDS[audit.standing] ?? audit.standing}`.trim());
   node.title = audit.sentence ?? "";
   return node;
 }
