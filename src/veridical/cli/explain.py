@@ -81,7 +81,8 @@ def explain(
     insist_on_model(model)
     # All that a user can mistake has been looked at; what follows takes seconds to import.
     from veridical.attribution import methods as known
-    from veridical.core.progress import LITTLE
+    from veridical.core.progress import LITTLE, Report
+    from veridical.explanations.arguments import told_of
     from veridical.explanations.explain import explain as run
     from veridical.model.load import load
 
@@ -92,7 +93,10 @@ def explain(
 
         examples = relabel(examples, labels, clf.labels)
     windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
-    explained = run(clf, examples, chosen, target=target, contrast=contrast, overlap=overlap, progress=windows > LITTLE)
+    told = told_of(clf, len(chosen))
+    with Report("Explaining", windows, progress=True, late=windows <= LITTLE, **told) as report:
+        how = {"target": target, "contrast": contrast, "overlap": overlap}
+        explained = run(clf, examples, chosen, progress=False, tick=lambda n: report.advance(steps=n), **how)
     if html is not None:
         from veridical.core import store
         from veridical.explanations.page import explain_page

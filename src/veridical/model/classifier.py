@@ -259,9 +259,24 @@ class Classifier:
         folder = at_home(folder)
         check_folder(folder)  # where there is a file, the library would say so in its log alone, and write nothing
         check_shards(folder)
-        self.model.save_pretrained(folder)
+        with _no_bars():
+            self.model.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Without the library's bars, which show even where nobody asked for progress."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _real(lengths: Sequence[int]) -> np.ndarray:

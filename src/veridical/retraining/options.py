@@ -15,7 +15,7 @@ from veridical.core.spec import listed
 from veridical.core.wording import option
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
-from veridical.training.options import TERMS, Settings, Table, Trained
+from veridical.training.options import KEYS, TERMS, Settings, Table, Trained
 
 Extractor = Literal["topk", "contiguous"]
 Interval = Literal["bca", "percentile", "t"]
@@ -129,7 +129,9 @@ class FreshOptions:
     limit: opt.Examples = None
     target: opt.Target = "predicted"
     config: Settings = None
-    rationale_config: Annotated[Table, Help("The same for the trainings on rationales.", table="rationale")] = None
+    rationale_config: Annotated[
+        Table, Help("The same for the trainings on rationales.", table="rationale", keys=KEYS)
+    ] = None
     device: opt.Device = None
     budget: opt.Budget = None
     progress: opt.Progress = None

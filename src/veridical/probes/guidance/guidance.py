@@ -23,7 +23,7 @@ from veridical.audits.audit import claim
 from veridical.audits.corpora import Corpus, corpora_of
 from veridical.audits.selection import tried
 from veridical.core import store, stored, tables
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import InputError, lacking
 from veridical.core.frames import Columns, Tabular, columns_of
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -89,7 +89,7 @@ class Guidance(Tabular):
 
         corpora = [facts.name for facts in self.summary.corpora]
         if corpus is not None and corpus not in corpora:
-            raise unknown("corpus of this comparison", corpus, corpora)
+            raise lacking("This comparison", "corpus", corpus, corpora)
         changes = [row for row in self.summary.changes if row.corpus == (corpus or corpora[0])]
         series = [
             Series(
