@@ -9,6 +9,7 @@ from veridical.core.errors import Caution, InputError
 from veridical.core.records import Example
 from veridical.core.registry import Choice
 from veridical.metric import Metric
+from veridical.metric import metrics as known
 
 
 def computable(
@@ -26,6 +27,11 @@ def computable(
     if refused:
         warnings.warn(f"{'; '.join(sentences)}. It is left out.", Caution, stacklevel=above + 1)
     return [metric for metric in metrics if metric.label not in refused]
+
+
+def allowed(specs: Sequence[str], texts: Sequence[Example], methods: int) -> list[str]:
+    """Those of some metrics that the texts allow, without a word: for who asks them of texts of every kind."""
+    return [spec for spec in specs if not hindrance(known.choose(spec).entry, texts, methods)]
 
 
 def hindrance(metric: Metric, texts: Sequence[Example], methods: int) -> str:

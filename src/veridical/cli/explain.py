@@ -97,6 +97,7 @@ def explain(
     with Report("Explaining", windows, progress=True, late=windows <= LITTLE, **told) as report:
         how = {"target": target, "contrast": contrast, "overlap": overlap}
         explained = run(clf, examples, chosen, progress=False, tick=lambda n: report.advance(steps=n), **how)
+    absent = {path: os.path.dirname(path) for path in filter(None, (html, out)) if _lacks_folder(path)}
     if html is not None:
         from veridical.core import store
         from veridical.explanations.page import explain_page
@@ -109,12 +110,18 @@ def explain(
         from veridical.explanations.exchange import write_explanations
 
         write_explanations(out, [explanation for several in explained.values() for explanation in several])
+    for path, parent in absent.items():
+        say(f"The folder {parent} was made for {os.path.basename(path)}.")
     for path in filter(None, (html, out)):
         (say if as_json else typer.echo)(path)
     if as_json:
         typer.echo(to_json(explained))
     elif html is None and out is None:
         show(explained, level)
+
+
+def _lacks_folder(path: str) -> bool:
+    return not os.path.isdir(os.path.dirname(path) or ".")
 
 
 def gather(

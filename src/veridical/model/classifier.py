@@ -22,6 +22,7 @@ from veridical.core.place import at_home, check_folder, check_shards
 from veridical.core.records import Batch, Encoded, Example, Output, Variant
 from veridical.model.encode import encode, token_limit
 from veridical.model.interruption import go_on
+from veridical.model.pretrained import quietly
 
 Kind = Literal["single", "multi", "one_logit"]
 Edit = Callable[[torch.Tensor], torch.Tensor]
@@ -259,24 +260,10 @@ class Classifier:
         folder = at_home(folder)
         check_folder(folder)  # where there is a file, the library would say so in its log alone, and write nothing
         check_shards(folder)
-        with _no_bars():
+        with quietly():
             self.model.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
-
-
-@contextmanager
-def _no_bars() -> Iterator[None]:
-    """Without the library's bars, which show even where nobody asked for progress."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()
 
 
 def _real(lengths: Sequence[int]) -> np.ndarray:

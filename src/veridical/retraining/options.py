@@ -35,7 +35,7 @@ CURVES = "What curves show: macro_f1, accuracy or micro_f1."
 USUAL = "accuracy for bAbI and planted, micro_f1 for SNLI, macro_f1 elsewhere"
 LEAKAGE = "Where a curve lies above random, train on the positions of the masks alone."
 INTERVAL = "Over seeds: bca (the paper's bootstrap), percentile (a plain one), t (Student's)."
-COUNTED = "How many seeds: 0, 1, ... A verdict takes five."
+COUNTED = "How many seeds (0, 1, ...), or which: 0-4. A verdict takes five."
 STEPS = "Per cent of the tokens masked at a time, 1 to 50."
 OBJECTIVES = "What a support model is trained for, terms with commas. Repeat it to compare several."
 SUPPORT = "Explain this finished run or model instead. May be repeated."
@@ -124,7 +124,9 @@ class FreshOptions:
     ] = ()
     ratio: Annotated[float, Help("Share of a text's words that the rationale keeps."), opt.share] = 0.2
     extractor: Annotated[Extractor, Help(EXTRACTOR)] = "topk"
-    seeds: Annotated[Counted | Sequence[int], Help("How many seeds: 0, 1, ... Intervals need five.")] = 1
+    seeds: Annotated[
+        Counted | Sequence[int], Help("How many seeds (0, 1, ...), or which: 0-4. Intervals need five.")
+    ] = 1
     ood: opt.Ood = ()
     limit: opt.Examples = None
     target: opt.Target = "predicted"

@@ -69,8 +69,13 @@ class Guidance(Tabular):
         return self.summary.headline
 
     def __repr__(self) -> str:
-        verdicts = "\n".join(f"{v.corpus}, {v.condition} ({v.outcome}): {v.sentence}" for v in self.summary.verdicts)
-        return f"{self.verdict}\n{verdicts}\nreport {self.page}"
+        # Of one condition the headline is its sentence, and is said once.
+        sentences = ["" if v.sentence == self.verdict else v.sentence for v in self.summary.verdicts]
+        lines = [
+            f"{v.corpus}, {v.condition} ({v.outcome}): {sentence}".rstrip(": ")
+            for v, sentence in zip(self.summary.verdicts, sentences, strict=True)
+        ]
+        return "\n".join([self.verdict, *lines, f"report {self.page}"])
 
     def _repr_html_(self) -> str:
         rows = [[v.corpus, v.condition, v.outcome, v.sentence] for v in self.summary.verdicts]
