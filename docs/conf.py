@@ -23,6 +23,7 @@ from sphinx.util.typing import stringify_annotation
 
 import veridical
 from veridical.core.frames import Tabular
+from veridical.core.kinds import without_notes
 
 HERE = Path(__file__).parent
 # What a user does first, before what we found. A page without a name here is called what its heading says.
@@ -151,7 +152,7 @@ def _directive(name: str) -> list[str]:
 
 
 def _simplify(function: Any) -> None:
-    """One signature for all overloads, which leave most arguments out, and types without the ranges of their values."""
+    """One signature for all overloads, which leave most arguments out, and types in place of their names."""
     analyzer = ModuleAnalyzer.for_module(function.__module__)
     analyzer.analyze()
     analyzer.overloads.clear()
@@ -159,19 +160,9 @@ def _simplify(function: Any) -> None:
         signature = inspect.signature(function, eval_str=True)
     except NameError:  # of a type that is imported for type checkers only
         signature = inspect.signature(function)
-    parameters = [one.replace(annotation=_without_ranges(one.annotation)) for one in signature.parameters.values()]
+    parameters = [one.replace(annotation=without_notes(one.annotation)) for one in signature.parameters.values()]
     function.__signature__ = signature.replace(parameters=parameters)
     function.__annotations__ |= {one.name: one.annotation for one in parameters if one.name in function.__annotations__}
-
-
-def _without_ranges(annotation: Any) -> Any:
-    if isinstance(annotation, str) or annotation is inspect.Parameter.empty:
-        return annotation
-
-    def holder() -> None: ...
-
-    holder.__annotations__ = {"it": annotation}
-    return typing.get_type_hints(holder)["it"]
 
 
 def _with_returns(app: Any, what: str, name: str, public: Any, options: Any, lines: list[str]) -> None:

@@ -399,3 +399,10 @@ def test_flags_win_over_the_configuration_file(tmp_path):
 
 def test_status_of_an_empty_folder(tmp_path):
     assert run("status", tmp_path).stdout.strip() == "No runs yet."
+
+
+def test_a_folder_that_was_not_there_is_said_to_be_made(model, tmp_path):
+    asked = ("explain", model, "--text", "good film", "--method", "attention", "--html")
+    result = run(*asked, tmp_path / "new" / "page.html")
+    assert f"The folder {tmp_path / 'new'} was made for page.html." in result.stderr
+    assert "was made" not in run(*asked, tmp_path / "new" / "page.html").stderr

@@ -130,3 +130,35 @@ def test_python_calls_options_by_their_names_there():
         veridical.audit("m", "planted", out="x", controls=["noise"])  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"no setting 'train\.rate'"):
         veridical.train("planted", config={"rate": 1})
+
+
+@pytest.mark.parametrize("name", ["audit", "evaluate", "train", "shortcuts", "serve", "roar", "load_data"])
+def test_what_help_shows_are_plain_types(name):
+    function = getattr(veridical, name)
+    shown = str(inspect.signature(function))
+    assert not re.search("Annotated|Range|Help|Checked|function", shown)
+    assert set(inspect.signature(function).parameters) <= set(function.__annotations__)
+    assert not re.search("Annotated|Range|Help", str(function.__annotations__))
+
+
+def test_a_method_is_named_by_method_where_it_may_be_a_list():
+    with pytest.raises(
+        InputError, match=r"^The attribution method 'lime' has no option 'sample'\. Did you mean 'samples'"
+    ):
+        veridical.attribution.methods.choose("lime:sample=3")
+    with pytest.raises(TypeError, match="Did you mean 'methods'"):
+        veridical.evaluate("m", ["a text"], method="lime")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('modle = "x"', "Did you mean 'model'"),
+        ("epochs = 3", r"There is no setting 'epochs' outside of a table; write it under \[train\]\."),
+        ("[train]\nlearning_rate = 1", r"Did you mean 'train\.lr'"),
+        ("[train]\nbatch_size = 8", r"Did you mean 'train\.batch'"),
+    ],
+)
+def test_hints_lead_to_what_was_meant(tmp_path, text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        parsed(tmp_path, "train", text, "--data", "planted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 
 import pytest
@@ -107,3 +108,27 @@ def test_a_terminal_shell_is_no_notebook(monkeypatch):
     assert not in_notebook()
     monkeypatch.delitem(sys.modules, "IPython")
     assert not in_notebook()
+
+
+def test_work_that_lasts_shows_that_it_moves_and_names_its_unit(capsys, monkeypatch):
+    monkeypatch.setattr(progress, "QUIET", 0.01)
+    asked = threading.Semaphore(0)
+
+    def moving() -> str:
+        asked.release()
+        return "7 passes"
+
+    with Report("Working", 4, progress=True, unit="texts x methods", moving=moving, late=True) as report:
+        assert asked.acquire(timeout=10)
+        report.advance(steps=2)
+        assert asked.acquire(timeout=10)
+        assert asked.acquire(timeout=10)
+        assert asked.acquire(timeout=10)
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("Working: 0 of 4 texts x methods  7 passes  after 0.0 min")
+    assert "min left" not in first
+    assert last.startswith("Working: 2 of 4 texts x methods  7 passes  after 0.0 min, about 0.0 min left")
+
+
+def test_little_work_that_is_over_at_once_says_nothing(capsys):
+    assert shown(capsys, progress=True, late=True) == ""

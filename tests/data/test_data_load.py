@@ -59,7 +59,7 @@ def test_a_path_may_hold_colons_and_take_options(tmp_path: Path) -> None:
         ("no/such/file.csv", r"no file or folder of that name exists.*data list"),
         ("hub:", r"write hub:owner/name"),
         ("hub:a/b:c:d", r"write hub:owner/name"),
-        ("hub:a/b:colour=red", r"no option of dataset 'hub' 'colour'"),
+        ("hub:a/b:colour=red", r"The dataset 'hub' has no option 'colour'"),
         ("planted:size", r"'size' in 'planted:size' is not option=value"),
         ("planted:sise=3", r"'sise'.*Did you mean 'size'"),
         ("planted:size=3", r"'size' of dataset 'planted' is 3.*from 10"),

@@ -16,7 +16,7 @@ from test_display import SCRIPT, made
 import veridical
 from tiny import PAIRS, TEXTS, tiny
 from veridical.core.errors import Caution, InputError
-from veridical.explanations import explain as explaining
+from veridical.explanations import portions
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 
 
@@ -159,7 +159,7 @@ def test_the_first_is_there_before_the_others_are_worked_on(clf):
 def test_stretches_change_no_window_of_a_text(clf, monkeypatch):
     texts = [" ".join(TEXTS[4:5] * count) for count in (1, 5, 2, 4)]
     whole = veridical.explain(clf, texts, "gradient", overlap=4)
-    monkeypatch.setattr(explaining, "STRETCH", 2)
+    monkeypatch.setattr(portions, "STRETCH", 2)
     for a, b in zip(veridical.explain_iter(clf, texts, "gradient", overlap=4), whole, strict=True):
         assert a.text == b.text
         assert np.allclose(a.scores, b.scores, atol=1e-6)
@@ -182,3 +182,31 @@ def test_the_warning_of_cuts_speaks_python(clf):
     (caution,) = [one for one in seen if issubclass(one.category, Caution)]
     assert str(caution.message).endswith("explains them whole with overlap=N.")
     assert caution.filename == __file__  # the line that called
+
+
+def test_askers_come_in_portions_before_the_others_are_asked(clf):
+    texts = [f"{text} {number}" for number in range(6) for text in TEXTS]
+    before, told = clf.forwards, []
+    for found in veridical.explain_iter(clf, texts, "lime:samples=40:error=0", budget=512):
+        told.append((found.example.id, clf.forwards - before))
+    assert [id for id, _ in told] == [str(place) for place in range(len(texts))]
+    assert len({count for _, count in told}) >= 5
+    whole = veridical.explain(clf, texts, "lime:samples=40:error=0", budget=512)
+    assert all(map(same, veridical.explain_iter(clf, texts, "lime:samples=40:error=0", budget=512), whole))
+
+
+def test_an_argument_by_a_wrong_name_is_told_the_right_one(clf):
+    with pytest.raises(InputError, match=r"^explain takes no methods=; write method=, which may be a list of names\.$"):
+        veridical.explain(clf, "good", methods=["lime"])
+    with pytest.raises(InputError, match=r"explain takes no tarqet=; write target=\."):
+        veridical.explain(clf, "good", "lime", tarqet=1)
+    with pytest.raises(
+        InputError, match=r"The attribution method 'lime' has no option 'sampels'\. Did you mean 'samples'"
+    ):
+        veridical.explain(clf, "good", "lime", sampels=1)
+
+
+def test_a_text_that_is_not_there_cannot_be_plotted(clf):
+    found = veridical.explain(clf, "good", ["attention", "random"])
+    with pytest.raises(InputError, match=r"^text is 1, the place of a text among 1; it must be 0\.$"):
+        found.plot(1)

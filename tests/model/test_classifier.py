@@ -177,6 +177,7 @@ def test_new_labels_make_a_new_head_from_the_seed(tmp_path):
         ("no/such-model-here", "no model of that name could be had from the hub"),
         ("./no/such", "There is no folder"),
         ("bilstm", "train one first"),
+        ("bilsm", "Did you mean 'bilstm'"),
         ("minilm:layer=3", "has no option 'layer'"),
     ],
 )
@@ -307,3 +308,12 @@ def test_what_is_not_attended_to_is_invisible(family):
     other = tuple(e.ids[3] if i == 2 else token for i, token in enumerate(e.ids))
     a, b = answer(clf, [Variant(e.ids, e.types, attend), Variant(other, e.types, attend)]).logits
     np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_saving_shows_no_bar_and_leaves_bars_as_they_were(tmp_path, capfd):
+    from transformers.utils import logging
+
+    logging.enable_progress_bar()
+    load(*tiny("bert")).save(tmp_path / "model")
+    assert capfd.readouterr().err == ""
+    assert logging.is_progress_bar_enabled()

@@ -78,7 +78,7 @@ def test_every_combination_is_tried(base, over, expected):
         (["saloss.weight="], "is not TERM.OPTION"),
         (["saloss=1,2"], "is not TERM.OPTION"),
         (["salos.weight=1"], "no term 'salos'. Did you mean 'saloss'"),
-        (["saloss.wait=1"], "no option of term 'saloss' 'wait'"),
+        (["saloss.wait=1"], "The term 'saloss' has no option 'wait'"),
         (["saloss.weight=-1"], "must be 0 or more"),
         ([], "nothing to search"),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from veridical.audits.likeness import SHARE
 from veridical.core import tables
-from veridical.core.errors import unknown
+from veridical.core.errors import lacking
 from veridical.core.frames import Columns, Tabular, columns_of
 from veridical.core.statistics import ALPHA
 from veridical.model.erase import Level
@@ -126,11 +126,11 @@ class Table(Tabular):
 
         corpora = list(dict.fromkeys(entry.corpus for entry in self.entries))
         if corpus is not None and corpus not in corpora:
-            raise unknown("corpus of this comparison", corpus, corpora)
+            raise lacking("This comparison", "corpus", corpus, corpora)
         corpus = corpus or corpora[0]
         known = list(dict.fromkeys(entry.metric for entry in self.entries if entry.corpus == corpus))
         if metric is not None and metric not in known:
-            raise unknown("metric of this comparison", metric, known)
+            raise lacking("This comparison", "metric", metric, known)
         metric = metric or next((e.metric for e in self.entries if e.corpus == corpus and e.method), known[0])
         series = [
             Series(
@@ -224,9 +224,9 @@ def _tested(test: Test | None) -> dict[str, float | None]:
 def star_test(table: Table) -> str:
     """By what the stars against the first model were found."""
     paired = {test.p_paired is not None for test in to_first(table)}
-    return {(True,): "signed rank, paired by text", (False,): "rank sum"}.get(
-        tuple(paired), "signed rank where the texts are the same, else rank sum"
-    )
+    if len(paired) == 1:
+        return "signed rank, paired by text" if True in paired else "rank sum"
+    return "signed rank where the texts are the same, else rank sum"
 
 
 def untested_metrics(table: Table) -> list[str]:

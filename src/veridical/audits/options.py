@@ -83,7 +83,7 @@ class AuditOptions:
     quick: Annotated[bool, Help(f"A first verdict, within {QUICK_PASSES} passes.")] = False
     thorough: Annotated[bool, Help(f"Up to {THOROUGH[-1]} texts, where fewer do not settle it.")] = False
     fixed: Annotated[Count | None, Help("Every method on N texts, looked at once, instead of stopping early.")] = None
-    time: Annotated[str | None, Help("Keep to a time: 90s, 10m, 2h.", "TIME")] = None
+    time: Annotated[str | None, Help("Keep to a time: 90s, 10m, 2h; a number alone is seconds.", "TIME")] = None
     passes: Annotated[Count | None, Help("Keep to so many passes of a whole text through the model.")] = None
     alpha: Annotated[float, Help("How often a list may name a method wrongly."), between(0.0001, 0.5)] = 0.05
     margin: Annotated[

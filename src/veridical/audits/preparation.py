@@ -78,6 +78,8 @@ def prepared(work: Work, options: AuditOptions, say: Callable[[str], None]) -> P
     costs, left_out = selection.tried(clf, weighty, methods)
     scoring = planning.scoring_passes(clf, weighty, work.asking, work.settings.controls)
     budget, seconds = _budget(work, options, typical)
+    if options.time:  # of a number alone this says the unit, before it may turn out too small
+        say(f"The audit is to keep to {seconds_of(options.time):g} seconds.")
     foreign = len(work.desk(home).foreign)
     elsewhere = stability.passes(clf, weighty, work.asking)
     rule = _rule(work, options, home)

@@ -38,7 +38,8 @@ def evaluate(
 ) -> None:
     """Score a model's explanations of some texts with the metrics you choose.
 
-    Prints each metric's mean per method with its 95% interval. The texts need no labels. With --out everything is kept, and interrupted, the same command goes on.
+    Prints each metric's mean per method with its 95% interval. The texts need no labels. With --out everything is kept,
+    and interrupted, the same command goes on.
 
     To learn which method to believe, use `veridical audit`: it also ranks, tests and reports.
 

@@ -81,7 +81,8 @@ def explain(
     insist_on_model(model)
     # All that a user can mistake has been looked at; what follows takes seconds to import.
     from veridical.attribution import methods as known
-    from veridical.core.progress import LITTLE
+    from veridical.core.progress import LITTLE, Report
+    from veridical.explanations.arguments import told_of
     from veridical.explanations.explain import explain as run
     from veridical.model.load import load
 
@@ -92,7 +93,11 @@ def explain(
 
         examples = relabel(examples, labels, clf.labels)
     windows = len(clf.encode(examples, overlap=overlap)) * len(chosen)
-    explained = run(clf, examples, chosen, target=target, contrast=contrast, overlap=overlap, progress=windows > LITTLE)
+    told = told_of(clf, len(chosen))
+    with Report("Explaining", windows, progress=True, late=windows <= LITTLE, **told) as report:
+        how = {"target": target, "contrast": contrast, "overlap": overlap}
+        explained = run(clf, examples, chosen, progress=False, tick=lambda n: report.advance(steps=n), **how)
+    absent = {path: os.path.dirname(path) for path in filter(None, (html, out)) if _lacks_folder(path)}
     if html is not None:
         from veridical.core import store
         from veridical.explanations.page import explain_page
@@ -105,12 +110,18 @@ def explain(
         from veridical.explanations.exchange import write_explanations
 
         write_explanations(out, [explanation for several in explained.values() for explanation in several])
+    for path, parent in absent.items():
+        say(f"The folder {parent} was made for {os.path.basename(path)}.")
     for path in filter(None, (html, out)):
         (say if as_json else typer.echo)(path)
     if as_json:
         typer.echo(to_json(explained))
     elif html is None and out is None:
         show(explained, level)
+
+
+def _lacks_folder(path: str) -> bool:
+    return not os.path.isdir(os.path.dirname(path) or ".")
 
 
 def gather(

@@ -28,6 +28,7 @@ def guidance(options: GuidanceOptions, as_json: Json = False) -> None:
     typer.echo(f"\n{result.verdict}\n")
     for verdict in result.summary.verdicts:
         if verdict.corpus == home:
-            typer.echo(f"{verdict.condition} ({verdict.outcome}): {verdict.sentence}")
+            sentence = "" if verdict.sentence == result.verdict else verdict.sentence  # of one condition it is above
+            typer.echo(f"{verdict.condition} ({verdict.outcome}): {sentence}".rstrip(": "))
             typer.echo("".join(f"  {line}\n" for line in verdict.details))
     typer.echo(str(result.page))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from veridical.core.options import Data, Json, shared
 from veridical.training.options import Searched, SearchOptions, SeedsOptions
 
 if TYPE_CHECKING:
+    from veridical.core.records import Dataset
     from veridical.training.search import Search
     from veridical.training.train import Run
 
@@ -42,9 +44,12 @@ def train(options: JobOptions, as_json: Json = False) -> None:
 
         print_search(search(**vars(options)), as_json)
     else:
+        from veridical.data import load_data
         from veridical.training.jobs import train_all
 
-        print_runs(train_all(**shared(SeedsOptions, options)), as_json)
+        runs = train_all(**shared(SeedsOptions, options))
+        notes = [] if as_json else guesses(runs, load_data(options.data, limit=options.limit))
+        print_runs(runs, as_json, notes)
 
 
 def _check(options: JobOptions) -> None:
@@ -59,9 +64,34 @@ def _check(options: JobOptions) -> None:
         )
 
 
-def print_runs(runs: Sequence[Run], as_json: bool) -> None:
-    """The scores of every run and split, then the folders; once, however many processes trained. Exit code 1 if a run
-    failed: its bound was not met."""
+def guesses(runs: Sequence[Run], data: Dataset) -> list[str]:
+    """Of each run that is not shown to know more than which class is most frequent, that it is so; on test, or on dev
+    where there is none."""
+    from veridical.core.statistics import proportion
+
+    split = "test" if data.splits.get("test") else "dev"
+    labels = [example.label for example in data.splits.get(split, ()) if isinstance(example.label, int)]
+    if data.multilabel or not labels:
+        return []
+    majority = max(Counter(labels).values()) / len(labels)
+    notes: list[str] = []
+    for run in runs:
+        accuracy = run.scores.get(split, {}).get("accuracy")
+        if accuracy is None:
+            continue
+        low, high = proportion(round(accuracy * len(labels)), len(labels))
+        if low <= majority:
+            notes.append(
+                f"seed {run.seed} is right on {accuracy:.0%} of the {len(labels)} {split} texts (95% interval "
+                f"{low:.0%} to {high:.0%}), and always saying the most frequent class would be on {majority:.0%}: it "
+                "is not shown to be better than that."
+            )
+    return notes
+
+
+def print_runs(runs: Sequence[Run], as_json: bool, notes: Sequence[str] = ()) -> None:
+    """The scores of every run and split, what is to be said of them, then the folders; once, however many processes
+    trained. Exit code 1 if a run failed: its bound was not met."""
     from accelerate import PartialState
 
     if not PartialState().is_main_process:
@@ -69,12 +99,12 @@ def print_runs(runs: Sequence[Run], as_json: bool) -> None:
     if as_json:
         print_json(list(runs))
     else:
-        _show(runs)
+        _show(runs, notes)
     if any(run.failed for run in runs):  # after all seeds have had their turn
         raise typer.Exit(1)
 
 
-def _show(runs: Sequence[Run]) -> None:
+def _show(runs: Sequence[Run], notes: Sequence[str]) -> None:
     from veridical.core.tables import to_text
 
     cells = [["seed", "split", *COLUMNS]]
@@ -85,6 +115,8 @@ def _show(runs: Sequence[Run]) -> None:
             values = (scores.get(name) for name in COLUMNS)
             cells.append([str(run.seed), split, *("" if value is None else f"{value:.3f}" for value in values)])
     typer.echo(to_text(cells))
+    for note in notes:
+        tell(note)
     for run in runs:
         if run.failed:
             typer.echo(f"seed {run.seed} failed: {run.failed}")

@@ -61,6 +61,17 @@ def as_annotated(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+def without_notes(annotation: Any) -> Any:
+    """A type as readers want it: without the ranges and the help that `Annotated` carries, also deep inside."""
+    if isinstance(annotation, str) or annotation is inspect.Parameter.empty:
+        return annotation
+
+    def holder() -> None: ...
+
+    holder.__annotations__ = {"it": annotation}
+    return typing.get_type_hints(holder)["it"]
+
+
 def fits(value: Any, annotation: Any) -> bool:
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:

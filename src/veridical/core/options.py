@@ -25,7 +25,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, Ty
 from veridical.core.device import computing
 from veridical.core.docstring import with_options
 from veridical.core.errors import InputError, unknown
-from veridical.core.kinds import insist_on_kind
+from veridical.core.kinds import insist_on_kind, without_notes
 from veridical.core.place import A_RUN, is_place, settled, written
 from veridical.core.ranges import Range, at_least, between, ranges
 from veridical.core.readable import shown
@@ -54,6 +54,7 @@ class Help:
     reads: Callable[[Sequence[str]], Any] | None = None  # the value from all that was typed
     none: bool = False  # the word `none` is no text but takes back what a config file says
     table: str = ""  # settings, typed as `--set TABLE.KEY=VALUE`
+    keys: tuple[str, ...] = ()  # of the table
     hidden: bool = False  # from the command line: in Python only
 
 
@@ -236,16 +237,29 @@ def options_in(kind: Any) -> list[Option]:
 def values_in(options: Sequence[Option], table: Mapping[str, Any], where: str = "") -> dict[str, Any]:
     """The values of a table, as a file holds them: keys are the options' names in Python or on the command line."""
     typed = [option for option in options if not option.help.hidden]
-    known = {option.help.table or option.spelling.strip("-").replace("-", "_"): option for option in typed}
+    # An argument, spelled MODEL on the command line, has its name in Python in a file.
+    known = {
+        option.help.table
+        or (option.name if option.help.argument else option.spelling.strip("-").replace("-", "_")): option
+        for option in typed
+    }
     by_key = {option.name: option for option in typed if not option.help.table} | known
     values: dict[str, Any] = {}
     for key, value in table.items():
         if key not in by_key:
-            raise unknown("setting", key, known)
+            raise _strange(key, known)
         if by_key[key].name in values:
             raise InputError(f"{key}{where} is there twice, under two names; keep one of them.")
         values[by_key[key].name] = by_key[key].read(value, f"{key}{where}")
     return values
+
+
+def _strange(key: str, known: Mapping[str, Option]) -> InputError:
+    """The error for a key that no option has; one of a table's is sent there."""
+    tables = [name for name, option in known.items() if option.help.table and key in option.help.keys]
+    if not tables:
+        return unknown("setting", key, known)
+    return InputError(f"There is no setting {key!r} outside of a table; write it under [{'] or ['.join(tables)}].")
 
 
 def shared(kind: type, record: Any) -> dict[str, Any]:
@@ -276,7 +290,8 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         *before, _ = inspect.signature(function).parameters.values()
         plain = {option.name: option.annotation for option in options}
-        fields = [p.replace(annotation=_bare(plain[p.name])) for p in inspect.signature(kind).parameters.values()]
+        shown_fields = inspect.signature(kind).parameters.values()
+        fields = [p.replace(annotation=without_notes(plain[p.name])) for p in shown_fields]
         signature = inspect.signature(function).replace(parameters=[*before, *fields])
 
         @functools.wraps(function)
@@ -296,6 +311,8 @@ def takes(kind: Callable[P, O_co]) -> Taker[P, O_co]:
                 return function(*leading, record)
 
         called.__signature__ = signature  # type: ignore[attr-defined]
+        returned = {key: kept for key, kept in function.__annotations__.items() if key == "return"}
+        called.__annotations__ = {p.name: p.annotation for p in (*before, *fields)} | returned
         called.__doc__ = with_options(inspect.getdoc(function) or "", options)
         return called
 

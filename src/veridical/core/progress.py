@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable
 from html import escape
 from types import TracebackType
 from typing import Any
@@ -39,16 +40,31 @@ def for_work(progress: bool | None, steps: int) -> bool | None:
 
 class Report:
     """Steps of some work. `progress=True` shows them, in lines on standard error where there is neither terminal nor
-    notebook; None shows them only in these, and not inside another report; `False` stays silent."""
+    notebook; None shows them only in these, and not inside another report; `False` stays silent.
 
-    def __init__(self, title: str, total: int, *, done: int = 0, progress: bool | None = None):
+    `unit` is what is counted, `moving` tells of movement between two steps, and with `late` nothing is shown but a line
+    now and then of what lasts: of little work, which is mostly over at once.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: int,
+        *,
+        done: int = 0,
+        progress: bool | None = None,
+        unit: str = "",
+        moving: Callable[[], str] | None = None,
+        late: bool = False,
+    ):
         notebook = in_notebook()
         usual = Console(stderr=True).is_terminal or notebook
         quiet = not (usual and not _entered) if progress is None else not progress
         # In a notebook standard error is red, and rich would ask for widgets.
         stream = {"file": sys.stdout, "force_terminal": False} if notebook else {"stderr": True}
         self.console = Console(quiet=quiet, highlight=False, force_jupyter=False, **stream)  # type: ignore[arg-type]
-        self.title, self.total, self.done = title, total, done
+        self.title, self.total, self.done, self.unit = title, total, done, unit
+        self._moving, self._late, self._before = moving, late, done
         self._bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -57,10 +73,10 @@ class Report:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
-            disable=not self.console.is_terminal or self.console.quiet,
+            disable=late or not self.console.is_terminal or self.console.quiet,
         )
         self._task = self._bar.add_task(title, total=total, completed=done, text="")
-        self._picture = Picture(title, total) if notebook and not quiet else None
+        self._picture = Picture(title, total, unit) if notebook and not quiet and not late else None
         self._begun = self._last = time.monotonic()
         self._text = ""
         self._over = threading.Event()
@@ -72,16 +88,26 @@ class Report:
         self._begun = self._last = time.monotonic()
         if self._picture is not None:
             self._picture.draw(self.done)
-        elif not self.console.is_terminal and not self.console.quiet:
+        elif (self._late or not self.console.is_terminal) and not self.console.quiet:
             threading.Thread(target=self._beat, daemon=True).start()
         return self
 
     def _beat(self) -> None:
         """Until the work is over, a line whenever there was none for a while: in a log silence looks like death."""
         while not self._over.wait(QUIET / 10):
-            if time.monotonic() - self._last >= QUIET:
-                minutes = (time.monotonic() - self._begun) / 60
-                self.say(f"{self.title}: {self.done} of {self.total}  {self._text}  after {minutes:.1f} min")
+            if time.monotonic() - self._last >= QUIET * 0.9:  # so that the next look is not too late
+                moved = self._moving() if self._moving is not None else ""
+                self.say("  ".join(filter(None, (self._line(), self._text, moved, self._times()))))
+
+    def _line(self) -> str:
+        return f"{self.title}: {self.done} of {self.total}{f' {self.unit}' if self.unit else ''}"
+
+    def _times(self) -> str:
+        """How long it has lasted, and how long it will if what is left goes as what was done."""
+        minutes = (time.monotonic() - self._begun) / 60
+        done = self.done - self._before
+        left = f", about {(self.total - self.done) * minutes / done:.1f} min left" if done else ""
+        return f"after {minutes:.1f} min{left}"
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
@@ -101,8 +127,8 @@ class Report:
         tenth = self.done * 10 // self.total > (self.done - steps) * 10 // self.total
         if self._picture is not None:
             self._picture.draw(self.done, text)
-        elif tenth and not self.console.is_terminal:
-            self.say(f"{self.title}: {self.done} of {self.total}  {text}")
+        elif tenth and not self.console.is_terminal and not self._late:
+            self.say(f"{self._line()}  {text}")
 
     def say(self, line: str) -> None:
         """A line that stays."""
@@ -113,8 +139,8 @@ class Report:
 class Picture:
     """A bar in a notebook's output, redrawn in its place."""
 
-    def __init__(self, title: str, total: int):
-        self.title, self.total = title, total
+    def __init__(self, title: str, total: int, unit: str = ""):
+        self.title, self.total, self.unit = title, total, unit
         self._handle: Any = None
         self._begun = time.monotonic()
         self._drawn = -OFTEN
@@ -138,7 +164,8 @@ class Picture:
         rest = "" if last or left is None else f", about {left // 60:.0f}:{left % 60:02.0f} left"
         bar = "" if last else f'<progress value="{done}" max="{self.total}" style="margin:0 .8em"></progress> '
         said = f" {escape(text)}" if text else ""
+        unit = f" {escape(self.unit)}" if self.unit else ""
         return (
             '<div style="font:13px system-ui,sans-serif;opacity:.75;font-variant-numeric:tabular-nums">'
-            f"{escape(self.title)}{'' if bar else ':'} {bar}{done:,} of {self.total:,}{said}, {spent}{rest}</div>"
+            f"{escape(self.title)}{'' if bar else ':'} {bar}{done:,} of {self.total:,}{unit}{said}, {spent}{rest}</div>"
         )

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from veridical.core import plugins
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import InputError, lacking, unknown
 from veridical.core.readable import insist_on_characters, shown
 from veridical.core.spec import Spec, listed
 from veridical.core.values import read, write
@@ -161,14 +161,14 @@ def resolve(function: Callable[..., Any], given: Mapping[str, Any], who: str) ->
     for key in given:
         if key not in known:
             if not known:
-                raise InputError(f"{who} takes no options, but {key!r} was given; leave it out.")
-            raise unknown(f"option of {who}", key, known)
+                raise InputError(f"The {who} takes no options, but {key!r} was given; leave it out.")
+            raise lacking(f"The {who}", "option", key, known)
     resolved = {}
     for key, parameter in known.items():
         if key in given:
             resolved[key] = read(given[key], hints[key], f"option {key!r} of {who}")
         elif parameter.default is parameter.empty:
-            raise InputError(f"{who} needs option {key!r}; write it as {key}=value.")
+            raise InputError(f"The {who} needs option {key!r}; write it as {key}=value.")
         else:
             resolved[key] = parameter.default
     return resolved

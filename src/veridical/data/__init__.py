@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from veridical.core.assets import ASSETS
 from veridical.core.errors import InputError
 from veridical.core.kinds import as_annotated
+from veridical.core.options import Count
 from veridical.core.place import at_home
-from veridical.core.ranges import Seed, at_least
+from veridical.core.ranges import Seed
 from veridical.core.readable import insist_on_characters, shown
 from veridical.core.records import Dataset, Given
 from veridical.core.registry import Choice, Registry
@@ -62,7 +63,7 @@ def dataset(
 def load_data(
     spec: Given | Path,
     *,
-    limit: Annotated[int, at_least(1)] | None = None,
+    limit: Count | None = None,
     seed: Seed = 0,
     splits: Iterable[str] = (),
     **options: Any,
@@ -100,7 +101,9 @@ def load_data(
 def load_texts(spec: Given | Path, **how: Any) -> Dataset:
     """`load_data` for who reads texts alone: files of the user's own may lack labels, as objects may."""
     is_path = isinstance(spec, (str, Path)) and resolve(str(spec)).entry.name == "files"
-    return load_data(spec, **how, **({"unlabelled": True} if is_path else {}))
+    if is_path:
+        how["unlabelled"] = True
+    return load_data(spec, **how)
 
 
 def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:

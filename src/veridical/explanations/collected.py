@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
+from veridical.core.errors import InputError
 from veridical.core.frames import Tabular
 from veridical.core.tables import to_text
 from veridical.explanations.display import number, pieces, printable, top
@@ -68,6 +69,10 @@ class ExplanationsByMethod(dict[str, Explanations], Tabular):
         those of `ax` or new ones."""
         from veridical.explanations.charts import methods_heat
 
+        count = min(map(len, self.values()), default=0)
+        if not -count <= text < count:
+            places = f"from 0 to {count - 1}" if count > 1 else "0" if count else "none"
+            raise InputError(f"text is {text}, the place of a text among {count}; it must be {places}.")
         return methods_heat([explanations[text] for explanations in self.values()], ax, figsize)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, overload
 
@@ -20,9 +21,11 @@ from veridical.core.progress import Report, for_work
 from veridical.core.records import Attribution, Cost, Encoded, Explained, Given
 from veridical.core.registry import Choice
 from veridical.data.objects import examples_of
+from veridical.explanations.arguments import insist_on_options, told_of
 from veridical.explanations.collected import Explanations, ExplanationsByMethod
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.long_texts import groups, join_windows, warn_of_cuts, window_means
+from veridical.explanations.portions import parts, soon, stretches
 from veridical.explanations.sink import first_shares, warn_of_sink
 from veridical.model.ask import ask, predict
 from veridical.model.classifier import Classifier
@@ -34,8 +37,6 @@ from veridical.model.sound import insist_on_answers
 from veridical.model.target import Wanted, Which, read_contrast, wanted_of
 
 Tick = Callable[[int], None]
-PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
-STRETCH = 1024  # texts that are sorted by length together; far more than a batch, so that little is padding
 
 
 @overload
@@ -91,7 +92,8 @@ def explain(
         specs = [method] if isinstance(method, str) else list(method)
         asked = _asked(clf, texts, specs, options, about=(target, contrast), context=context, overlap=overlap)
         work = len(asked.encoded) * len(specs)
-        with Report("Explaining", work, progress=for_work(progress, work)) as report:
+        how = told_of(asked.clf, len(specs))
+        with Report("Explaining", work, progress=for_work(progress, work), **how) as report:
             by_method = {
                 choice.label: Explanations(asked.explanations(choice, budget, _both(tick, report)))
                 for choice in asked.chosen
@@ -114,10 +116,11 @@ def explain_iter(
     progress: bool | None = None,
     **options: Any,
 ) -> Iterator[Explanation]:
-    """The explanations that `explain` returns, in the same order and to the last bit, each as soon as it is there.
+    """The explanations that `explain` returns, in the same order and to the last bit, in portions as they are there.
 
-    Texts of similar length are explained together, so that some come in groups. Mistakes are found at once, not when
-    the first is asked for.
+    Texts that share passes of the model come together: of methods that look inside it those of similar length, of
+    methods that ask it about altered texts some ten short ones at a time, or one long one. Mistakes are found at once,
+    not when the first is asked for.
 
     Args:
         clf: What `load` returns, or anything that it takes.
@@ -148,7 +151,7 @@ def explain_iter(
 def _one_by_one(asked: _Asked, budget: int | None, device: str | None, progress: bool | None) -> Iterator[Explanation]:
     """Between two of them everything is as the caller left it."""
     work = len(asked.encoded)
-    with Report("Explaining", work, progress=for_work(progress, work)) as report:
+    with Report("Explaining", work, progress=for_work(progress, work), **told_of(asked.clf, 1)) as report:
         found = asked.explanations(asked.chosen[0], budget, _both(None, report))
         while True:
             with computing(device, budget):
@@ -168,8 +171,8 @@ class _Asked:
     which: Which
 
     def explanations(self, choice: Choice[Method], budget: int | None, tick: Tick) -> Iterator[Explanation]:
-        for stretch in _stretches(self.encoded):
-            for attribution in _in_order(self.clf, stretch, choice, self.which, budget, tick):
+        for stretch in stretches(self.encoded):
+            for attribution in _in_order(self.clf, stretch, choice, self.which, budget, tick, several=True):
                 yield Explanation.of(self.clf, attribution)
 
 
@@ -187,6 +190,7 @@ def _asked(
     if not specs:
         raise InputError("explain was given no method; name at least one, or leave it out.")
     examples = examples_of(texts, "explain", labels=clf.labels, multilabel=clf.kind == "multi", context=context)
+    insist_on_options(specs, options)
     chosen = [methods.choose(spec, **options) for spec in specs]
     which = read_contrast(*about, clf.labels)
     warn_of_no_class(chosen, about[1], above=4)
@@ -202,17 +206,6 @@ def _both(tick: Tick | None, report: Report) -> Tick:
             tick(count)
 
     return told
-
-
-def _stretches(encoded: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
-    """The texts in stretches that are explained one after the other, none cut between the windows of a text."""
-    start = 0
-    for group in groups(encoded):
-        if group[-1] + 1 - start >= STRETCH:
-            yield encoded[start : group[-1] + 1]
-            start = group[-1] + 1
-    if start < len(encoded):
-        yield encoded[start:]
 
 
 def attributions(
@@ -235,10 +228,13 @@ def _in_order(
     which: Which,
     budget: int | None,
     tick: Tick,
+    *,
+    several: bool = False,
 ) -> Iterator[Attribution]:
-    """The same, each as soon as it and all before it are there."""
+    """The same, each as soon as it and all before it are there; with `several`, askers come in more portions."""
     wanted = wanted_of(which, [e.example for e in encoded], clf.labels)
-    run = _ask if choice.entry.asks else _look
+    portions = soon(clf, encoded, budget) if several else parts(encoded)
+    run = partial(_ask, portions) if choice.entry.asks else _look
     if not any(e.start for e in encoded):
         yield from run(clf, encoded, choice, wanted, budget, tick)
         return
@@ -325,6 +321,7 @@ def _looked(
 
 
 def _ask(
+    portions: Sequence[Sequence[int]],
     clf: Classifier,
     encoded: Sequence[Encoded],
     choice: Choice[Method],
@@ -332,7 +329,7 @@ def _ask(
     budget: int | None,
     tick: Tick,
 ) -> Iterator[Attribution]:
-    for part in _parts(range(len(encoded)), PART):
+    for part in portions:
         began = time.perf_counter()
         full = predict(clf, [encoded[i] for i in part], budget=budget)
         asked = []
@@ -386,8 +383,3 @@ def _finite(scores: np.ndarray, choice: Choice[Method], encoded: Encoded) -> np.
             "check the model's weights, or choose another method."
         )
     return scores
-
-
-def _parts(indices: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    for start in range(0, len(indices), size):
-        yield indices[start : start + size]

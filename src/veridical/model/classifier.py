@@ -22,6 +22,7 @@ from veridical.core.place import at_home, check_folder, check_shards
 from veridical.core.records import Batch, Encoded, Example, Output, Variant
 from veridical.model.encode import encode, token_limit
 from veridical.model.interruption import go_on
+from veridical.model.pretrained import quietly
 from veridical.model.sound import insist_on_family
 
 Kind = Literal["single", "multi", "one_logit"]
@@ -266,7 +267,8 @@ class Classifier:
         folder = at_home(folder)
         check_folder(folder)  # where there is a file, the library would say so in its log alone, and write nothing
         check_shards(folder)
-        self.model.save_pretrained(folder)
+        with quietly():
+            self.model.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
 

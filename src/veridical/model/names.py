@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,9 @@ def _has_token() -> bool:
 
 
 def _nowhere(source: str, why: str) -> InputError:
+    near = get_close_matches(source, [*ENCODERS, "bilstm"], n=1, cutoff=0.7)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
     return InputError(
-        f"There is no folder {source!r}, and no model of that name could be had from the hub: {why}; check the path."
+        f"There is no folder {source!r}, and no model of that name could be had from the hub: {why}; "
+        f"check the path.{hint}"
     )

@@ -174,7 +174,7 @@ def seeds_or_none(typed: Sequence[str]) -> tuple[int, ...]:
     return () if listed(typed) == ["none"] else seeds_in(typed)
 
 
-CHOOSE = "Seeds of the worlds that the panel and the operator are chosen on: 0-4, or 0,1,2."
+CHOOSE = "Seeds of the worlds that the panel and the operator are chosen on: how many, or which (0-4, or 0,1,2)."
 FRESH = "Seeds of the worlds that the error is then reported on; none for none."
 LEARNT = "Dev accuracy at which a model has learnt its world's rule and is trained no further."
 JUDGES = "Score by these metrics only, so that panels of others are not judged: name:option=value."

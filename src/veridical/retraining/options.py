@@ -18,7 +18,7 @@ from veridical.core.spec import base_name, listed
 from veridical.core.wording import option
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
 from veridical.training.config import TrainConfig, defaults, settings
-from veridical.training.options import TERMS, Settings, Table, Trained
+from veridical.training.options import KEYS, TERMS, Settings, Table, Trained
 
 Extractor = Literal["topk", "contiguous"]
 Interval = Literal["bca", "percentile", "t"]
@@ -38,7 +38,7 @@ CURVES = "What curves show: macro_f1, accuracy or micro_f1."
 USUAL = "accuracy for bAbI and planted, micro_f1 for SNLI, macro_f1 elsewhere"
 LEAKAGE = "Where a curve lies above random, train on the positions of the masks alone."
 INTERVAL = "Over seeds: bca (the paper's bootstrap), percentile (a plain one), t (Student's)."
-COUNTED = "How many seeds: 0, 1, ... A verdict takes five."
+COUNTED = "How many seeds (0, 1, ...), or which: 0-4. A verdict takes five."
 STEPS = "Per cent of the tokens masked at a time, 1 to 50."
 OBJECTIVES = "What a support model is trained for, terms with commas. Repeat it to compare several."
 SUPPORT = "Explain this finished run or model instead. May be repeated."
@@ -173,12 +173,16 @@ class FreshOptions:
     ] = ()
     ratio: Annotated[float, Help("Share of a text's words that the rationale keeps."), opt.share] = 0.2
     extractor: Annotated[Extractor, Help(EXTRACTOR)] = "topk"
-    seeds: Annotated[Counted | Sequence[int], Help("How many seeds: 0, 1, ... Intervals need five.")] = 1
+    seeds: Annotated[
+        Counted | Sequence[int], Help("How many seeds (0, 1, ...), or which: 0-4. Intervals need five.")
+    ] = 1
     ood: opt.Ood = ()
     limit: opt.Examples = None
     target: opt.Target = "predicted"
     config: Settings = None
-    rationale_config: Annotated[Table, Help("The same for the trainings on rationales.", table="rationale")] = None
+    rationale_config: Annotated[
+        Table, Help("The same for the trainings on rationales.", table="rationale", keys=KEYS)
+    ] = None
     device: opt.Device = None
     budget: opt.Budget = None
     progress: opt.Progress = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
@@ -19,7 +19,10 @@ Trained = Annotated[
     Checked("veridical.model.names", "insist_on_trained", places=True),
 ]
 Table = TrainConfig | Mapping[str, Any] | None
-Settings = Annotated[Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train")]
+KEYS = tuple(field.name for field in fields(TrainConfig))
+Settings = Annotated[
+    Table, Help("A TrainConfig, or a table of settings on top of the model's own.", table="train", keys=KEYS)
+]
 TRACKER = Checked("veridical.training.tracker", "insist_on_tracker")
 TERMS = Checked("veridical.training.term", "objective")
 BOUND = "Hold a term below a value instead: TERM=0.035, TERM=TRAIN+DEV, or TERM=search."

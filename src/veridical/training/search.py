@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from veridical.attribution import methods as all_methods
+from veridical.audits.computable import hindrance
 from veridical.audits.evaluate import evaluate
 from veridical.core import store, tables
 from veridical.core.errors import InputError, unknown
@@ -141,6 +142,9 @@ def search(options: SearchOptions) -> Search:
     config = options.settings()
     dataset = load_data(options.data, limit=options.limit)
     examples = _dev(dataset, options.texts)
+    why = hindrance(judge.metric.entry, examples, 2) if judge.metric is not None else ""
+    if why:
+        raise InputError(f"{judge.name} is undefined on the dev texts: {why}; select by another metric.")
     folder = Path(options.out) if options.out is not None else _folder(dataset, model, tried, config)
     same: dict[str, Any] = {"config": config, "report_to": options.report_to, "progress": progress}
     candidates = []

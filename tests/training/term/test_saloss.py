@@ -243,7 +243,7 @@ def test_options_of_the_prior_follow_a_slash():
     assert narrow != wide
     with pytest.raises(InputError, match=r"no prior 'textrnk'\. Did you mean 'textrank'"):
         loss_of(clf, "saloss:prior=textrnk")
-    with pytest.raises(InputError, match="no option of prior 'textrank' 'windw'"):
+    with pytest.raises(InputError, match=r"The prior 'textrank' has no option 'windw'\. Did you mean 'window'"):
         loss_of(clf, "saloss:prior=textrank/windw=3")
 
 

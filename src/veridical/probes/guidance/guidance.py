@@ -23,7 +23,7 @@ from veridical.audits.audit import claim
 from veridical.audits.corpora import Corpus, corpora_of
 from veridical.audits.selection import tried
 from veridical.core import store, stored, tables
-from veridical.core.errors import InputError, unknown
+from veridical.core.errors import InputError, lacking
 from veridical.core.frames import Columns, Tabular, columns_of
 from veridical.core.options import takes
 from veridical.core.progress import Report
@@ -69,8 +69,13 @@ class Guidance(Tabular):
         return self.summary.headline
 
     def __repr__(self) -> str:
-        verdicts = "\n".join(f"{v.corpus}, {v.condition} ({v.outcome}): {v.sentence}" for v in self.summary.verdicts)
-        return f"{self.verdict}\n{verdicts}\nreport {self.page}"
+        # Of one condition the headline is its sentence, and is said once.
+        sentences = ["" if v.sentence == self.verdict else v.sentence for v in self.summary.verdicts]
+        lines = [
+            f"{v.corpus}, {v.condition} ({v.outcome}): {sentence}".rstrip(": ")
+            for v, sentence in zip(self.summary.verdicts, sentences, strict=True)
+        ]
+        return "\n".join([self.verdict, *lines, f"report {self.page}"])
 
     def _repr_html_(self) -> str:
         rows = [[v.corpus, v.condition, v.outcome, v.sentence] for v in self.summary.verdicts]
@@ -89,7 +94,7 @@ class Guidance(Tabular):
 
         corpora = [facts.name for facts in self.summary.corpora]
         if corpus is not None and corpus not in corpora:
-            raise unknown("corpus of this comparison", corpus, corpora)
+            raise lacking("This comparison", "corpus", corpus, corpora)
         changes = [row for row in self.summary.changes if row.corpus == (corpus or corpora[0])]
         series = [
             Series(

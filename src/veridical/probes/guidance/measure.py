@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from veridical.audits.computable import allowed
 from veridical.audits.corpora import Corpus
 from veridical.audits.evaluate import evaluate
 from veridical.audits.likeness import Readings, by_key, reading
@@ -82,8 +83,10 @@ def measure(
 ) -> Measured:
     """`corpus` is explained; `predicted` are the texts, usually more of them, that the predictions are scored on."""
     place = folder / "corpora" / store.slug(corpus.name)
+    # Another domain may lack rationales: there its predictions are scored, and explanations are compared.
+    metrics = allowed(how.metrics, corpus.examples, len(how.methods)) or None
     evaluation = evaluate(
-        clf, corpus.examples, how.methods, how.metrics, corpus=corpus.name, seed=how.seed, out=place, tick=tick
+        clf, corpus.examples, how.methods, metrics, corpus=corpus.name, seed=how.seed, out=place, tick=tick
     )
     values: dict[tuple[str, str], Values] = {}
     for cell in evaluation.cells:
