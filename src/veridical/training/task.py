@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from veridical.core.records import Answers, Encoded
+from veridical.core.records import Answers, Batch, Encoded
 from veridical.core.seed import Draw, seed_of
 from veridical.model.accuracy import Scores, score
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
+from veridical.model.flat import Flat, flat_of
 from veridical.model.memory import run_all
 from veridical.training.bound import Bound
 from veridical.training.config import TrainConfig
@@ -56,6 +58,21 @@ class Task:
     @property
     def steps(self) -> int:
         return self.epoch_steps * self.config.epochs
+
+    @cached_property
+    def parameters(self) -> tuple[torch.nn.Parameter, ...]:
+        """The model's, in its order: listing them anew in every step took a twentieth of a small one."""
+        return tuple(self.clf.model.parameters())
+
+    @cached_property
+    def _flat(self) -> dict[str, Flat]:
+        return {}
+
+    def batch(self, split: str, rows: Sequence[int]) -> Batch:
+        """Some examples of a split, as the model takes them."""
+        if split not in self._flat:
+            self._flat[split] = flat_of(self.clf, self.encoded[split])
+        return self._flat[split].batch(self.clf, rows)
 
     def eager(self) -> AbstractContextManager[None]:
         return self.clf.eager() if any(ready.term.eager for ready in self.terms) else nullcontext()
@@ -119,7 +136,7 @@ def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[t
     """One pass over some examples of a split, at a step: class logits [B, C], the sum of every term, and the sums of
     their figures, called `term.figure`."""
     needs = {need for one in task.terms for need in one.term.needs}
-    batch = task.clf.collate([task.encoded[split][i] for i in rows])
+    batch = task.batch(split, rows)
     labels = task.gold[split][list(rows)].to(task.clf.device)
     output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
     draw = Draw(task.data_seed, step)
