@@ -32,7 +32,7 @@ ONES: list[
     str
 ] = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen""".split()
-TENS: list[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+TENS: Sequence[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 STAY = (0, 2, 4)  # numbers that the recipe leaves alone
 _DIGITS = re.compile(r"(?<![\w'*@-])\d{1,9}(?![\w'*@-])")
 _WORDS = re.compile(rf"(?<![\w'*@-])(?:{'|'.join([*ONES, *TENS])})(?![\w'*@-])", re.IGNORECASE)
