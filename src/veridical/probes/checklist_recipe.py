@@ -28,8 +28,8 @@ from veridical.probes.checklist import (
 )
 from veridical.probes.options import Change
 
-_UP_TO_NINETEEN = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-seventeen eighteen nineteen"""
+_UP_TO_NINETEEN = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen"""
 ONES: Sequence[str] = _UP_TO_NINETEEN.split()
 TENS: Sequence[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 STAY = (0, 2, 4)  # numbers that the recipe leaves alone
