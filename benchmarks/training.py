@@ -24,8 +24,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_se
 from benchmarks.results import machine, markdown, show, spread, write_json, write_text
 from benchmarks.timing import clock
 from veridical.retraining.roar.experiment import Bench, asked, make_bench
-from veridical.retraining.roar.point import SAVE_STEPS
 from veridical.training.loop import fit
+from veridical.training.options import SAVE_STEPS
 from veridical.training.rate import order
 from veridical.training.task import Task
 from veridical.training.term import objective, ready
@@ -95,7 +95,7 @@ def prepared(bench: Bench, rows: Sequence[int]) -> Step:
 
 
 def plain_epoch(bench: Bench, packed: bool) -> Callable[[], None]:
-    config = bench.job.config
+    config = bench.experiment.config
     lengths = [len(e.ids) for e in bench.encoded["train"]]
     steps = [prepared(bench, rows) for rows in order(lengths, config.batch, seed=bench.seed, epoch=1)]
     model = Plain(bench.clf.model.config, packed)
@@ -120,7 +120,7 @@ def our_epochs(bench: Bench, folder: Path) -> Callable[[], object]:
             clf=clf,
             terms=ready(objective("cross_entropy"), clf, bench.encoded["train"], bench.gold["train"]),
             bounds=(),
-            config=bench.job.config,
+            config=bench.experiment.config,
             seed=bench.seed,
             encoded=bench.encoded,
             gold=bench.gold,

@@ -111,8 +111,8 @@ class Classifier:
         """Right-padded tensors on the model's device."""
         real = _real([len(e.ids) for e in encoded])
         ids, types = self._padded(encoded, real)
-        free = _filled(real, (e.free for e in encoded), False, bool)
-        return Batch(tuple(encoded), ids, types, *(torch.from_numpy(part).to(self.device) for part in (real, free)))
+        free, device = _filled(real, (e.free for e in encoded), False, bool), self.device
+        return Batch(tuple(encoded), ids, types, *(torch.from_numpy(part).to(device) for part in (real, free)))
 
     def collate_variants(self, variants: Sequence[Variant]) -> Batch:
         """The same for altered inputs, which have no example; tokens that are not attended to stay in place."""
@@ -126,8 +126,8 @@ class Classifier:
         pad = self.model.config.pad_token_id
         ids = _filled(real, (row.ids for row in rows), 0 if pad is None else pad, np.int64)
         self.insist_on_rows(int(ids.min()), int(ids.max()))
-        types = _filled(real, (row.types for row in rows), 0, np.int64)
-        return tuple(torch.from_numpy(part).to(self.device) for part in (ids, types))
+        types, device = _filled(real, (row.types for row in rows), 0, np.int64), self.device
+        return tuple(torch.from_numpy(part).to(device) for part in (ids, types))
 
     def insist_on_rows(self, lowest: int, highest: int) -> None:
         """Refuse ids without a word vector, which torch would look up outside of the table."""

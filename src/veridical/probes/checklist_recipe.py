@@ -28,11 +28,10 @@ from veridical.probes.checklist import (
 )
 from veridical.probes.options import Change
 
-ONES = tuple(
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen".split()
-)
-TENS = tuple("twenty thirty forty fifty sixty seventy eighty ninety".split())
+_UP_TO_NINETEEN = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+sixteen seventeen eighteen nineteen"""
+ONES: Sequence[str] = _UP_TO_NINETEEN.split()
+TENS: Sequence[str] = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 STAY = (0, 2, 4)  # numbers that the recipe leaves alone
 _DIGITS = re.compile(r"(?<![\w'*@-])\d{1,9}(?![\w'*@-])")
 _WORDS = re.compile(rf"(?<![\w'*@-])(?:{'|'.join([*ONES, *TENS])})(?![\w'*@-])", re.IGNORECASE)

@@ -33,7 +33,7 @@ def step(task: Task, optimizer: torch.optim.Optimizer, rows: list[int], state: S
     held = {bound.term: multiplier.value for bound, multiplier in zip(task.bounds, state.multipliers, strict=True)}
     weights = {ready.name: held.get(ready.name, ready.weight) for ready in task.terms}
     means = _fitting(task, optimizer, rows, state.step, weights, sizes)
-    parameters = [p for p in task.clf.model.parameters() if p.grad is not None]
+    parameters = [p for p in task.parameters if p.grad is not None]
     if task.accelerator.num_processes > 1:
         _add_up(task.accelerator, parameters)
     loss = sum(weight * means[name] for name, weight in weights.items())

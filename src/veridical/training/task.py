@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,12 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import gather_object
 
-from veridical.core.records import Answers, Encoded
+from veridical.core.records import Answers, Batch, Encoded
 from veridical.core.seed import Draw, seed_of
 from veridical.model.accuracy import Scores, score
 from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
+from veridical.model.flat import Flat, flat_of
 from veridical.model.mask import note_ratio
 from veridical.model.memory import run_all
 from veridical.training.bound import Bound
@@ -59,6 +61,21 @@ class Task:
     @property
     def steps(self) -> int:
         return self.epoch_steps * self.config.epochs
+
+    @cached_property
+    def parameters(self) -> tuple[torch.nn.Parameter, ...]:
+        """The model's, in its order: listing them anew in every step took a twentieth of a small one."""
+        return tuple(self.clf.model.parameters())
+
+    @cached_property
+    def _flat(self) -> dict[str, Flat]:
+        return {}
+
+    def batch(self, split: str, rows: Sequence[int]) -> Batch:
+        """Some examples of a split, as the model takes them."""
+        if split not in self._flat:
+            self._flat[split] = flat_of(self.clf, self.encoded[split])
+        return self._flat[split].batch(self.clf, rows)
 
     def eager(self) -> AbstractContextManager[None]:
         return self.clf.eager() if any(ready.term.eager for ready in self.terms) else nullcontext()
@@ -125,13 +142,14 @@ def prepare(
 def run_terms(task: Task, split: str, rows: Sequence[int], step: int) -> tuple[torch.Tensor, Sums, Sums]:
     """One pass over some examples of a split, at a step: class logits [B, C], the sum of every term, and the sums of
     their figures, called `term.figure`. In training some of the texts may be masked."""
-    encoded, labels = [task.encoded[split][i] for i in rows], task.gold[split][list(rows)].to(task.clf.device)
+    labels = task.gold[split][list(rows)].to(task.clf.device)
     if task.masks is None or split != "train":
-        return _pass(task, encoded, labels, step, task.terms)
+        return _pass(task, task.batch(split, rows), labels, step, task.terms)
+    encoded = [task.encoded[split][i] for i in rows]
     drawn = task.masks.drawn(encoded, step)
     if len(task.terms) == 1:  # cross-entropy, of masked and whole texts alike: one pass
         mixed = [text if new is None else new for text, new in zip(encoded, drawn, strict=True)]
-        return _pass(task, mixed, labels, step, task.terms)
+        return _pass(task, task.clf.collate(mixed), labels, step, task.terms)
     return _two_passes(task, encoded, drawn, labels, step)
 
 
@@ -150,7 +168,7 @@ def _two_passes(
     for rows, terms in zip(places, (task.terms, task.terms[:1]), strict=True):
         if rows:
             texts = [drawn[i] or encoded[i] for i in rows]
-            some, added, told = _pass(task, texts, labels[rows], step, terms)
+            some, added, told = _pass(task, task.clf.collate(texts), labels[rows], step, terms)
             logits = torch.empty(len(encoded), some.shape[1], device=some.device) if not len(logits) else logits
             logits[rows] = some.detach()
             losses = {name: losses[name] + added.get(name, 0.0) for name in losses}
@@ -159,10 +177,9 @@ def _two_passes(
 
 
 def _pass(
-    task: Task, encoded: Sequence[Encoded], labels: torch.Tensor, step: int, terms: Sequence[Ready]
+    task: Task, batch: Batch, labels: torch.Tensor, step: int, terms: Sequence[Ready]
 ) -> tuple[torch.Tensor, Sums, Sums]:
     needs = {need for one in terms for need in one.term.needs}
-    batch = task.clf.collate(encoded)
     output = task.clf.forward(batch, attentions="attention" in needs, hidden="hidden" in needs)
     draw = Draw(task.data_seed, step)
     losses = {term.name: term.loss(task.clf, batch, output, labels, draw) for term in terms}
