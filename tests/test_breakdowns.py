@@ -199,7 +199,7 @@ def test_a_second_writer_with_other_settings_is_refused_at_once(forge: Forge, ru
     ended = forge.run([*typed(TRAIN, runs, out), "--seed", "5"], tmp_path / "second")
     (tmp_path / "gate").touch()
     assert ended.code == 2
-    assert "holds a run of another kind: seed is 0 there and 5 now" in sentence(ended.told)
+    assert "holds a run with other settings: seed is 0 there and 5 now" in sentence(ended.told)
     assert forge.wait(first).code == 0
 
 

@@ -133,7 +133,7 @@ def test_differences_of_what_was_audited_are_named():
     assert since(record, other).differences == (
         f"The model is another: fingerprint {'b' * 16} then, {'f' * 16} now.",
         "planted:size=9: not the same texts and labels.",
-        "Setting by: 'delete' then, 'mask' now.",
+        "How tokens are erased: delete then, mask now.",
         "The code is another (Veridical 0.3.0 then, 0.3.0 now).",
     )
     assert since(record, record).differences[:2] == (

@@ -387,3 +387,17 @@ def test_the_stamp_names_versions_but_no_host():
     assert {"veridical", "torch", "transformers", "python", "platform", "time"} <= set(stamp)
     assert (stamp["threads"], stamp["seed"]) == (2, 7)
     assert platform.node() not in {str(value) for value in stamp.values()}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": {"hash": "b"}}, r"holds an audit of another model: model\.hash is"),
+        ({"corpora": {"x": "2"}, "looks": [24]}, r"holds an audit of other data, with other settings: corpora\.x is"),
+    ],
+)
+def test_what_differs_is_said_in_words_first(tmp_path: Path, change: dict, words: str):
+    spec = {"model": {"hash": "a"}, "corpora": {"x": "1"}, "looks": [24, 48]}
+    store.write_json(tmp_path / "spec.json", spec)
+    with pytest.raises(InputError, match=words):
+        store.claim(tmp_path, {**spec, **change})

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +25,18 @@ from veridical.audits.record import CorpusFacts
 from veridical.core import store
 from veridical.core.statistics import holm, mean, rank_sums, signed_rank_sides
 
+SETTINGS = {  # what a setting is to a reader
+    "target": "The explained class",
+    "split": "The split",
+    "by": "How tokens are erased",
+    "level": "What is erased at a time",
+    "controls": "The random explanations that metrics are tried on",
+    "seed": "The seed",
+    "looks": "Texts after which the audit looks",
+    "alpha": "The level",
+    "margin": "The margin",
+    "budget": "The budget",
+}
 SHARED = 0.5  # of the smaller audit's texts: from here on the common ones are compared in pairs
 
 
@@ -89,9 +102,16 @@ def _differences(before: AuditRecord, now: AuditRecord) -> Iterator[str]:
     ours, theirs = (store.plain(record.settings) for record in (now, before))
     for key in sorted(ours):
         if ours[key] != theirs[key]:
-            yield f"Setting {key}: {theirs[key]!r} then, {ours[key]!r} now."
+            yield f"{SETTINGS.get(key, f'The setting {key}')}: {_value(theirs[key])} then, {_value(ours[key])} now."
     if before.stamp.get("code") != now.stamp.get("code"):
         yield f"The code is another (Veridical {before.veridical} then, {now.veridical} now)."
+
+
+def _value(value: Any) -> str:
+    """A setting's value in words: a list is its members, what was not set is none."""
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value in ("", None) else str(value)
 
 
 def _of_data(then: CorpusFacts | None, now: CorpusFacts) -> str:

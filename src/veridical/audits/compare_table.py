@@ -223,10 +223,10 @@ def _tested(test: Test | None) -> dict[str, float | None]:
 
 def star_test(table: Table) -> str:
     """By what the stars against the first model were found."""
-    paired = {test.p_paired is not None for test in to_first(table)}
-    if len(paired) == 1:
-        return "signed rank, paired by text" if True in paired else "rank sum"
-    return "signed rank where the texts are the same, else rank sum"
+    paired = [test.p_paired is not None for test in to_first(table)]
+    if all(paired):
+        return "signed rank, paired by text"
+    return "signed rank where the texts are the same, else rank sum" if any(paired) else "rank sum"
 
 
 def untested_metrics(table: Table) -> list[str]:

@@ -136,8 +136,13 @@ def list_words(row: Standing) -> str:
 
 
 def _net(mean: float | None, low: float | None, high: float | None) -> str:
-    interval = "" if low is None or high is None else f" ({low:+.2f} to {high:+.2f})"
-    return "" if mean is None else f"{mean:+.2f}{interval}"
+    interval = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
+    return "" if mean is None else f"{_signed(mean)}{interval}"
+
+
+def _signed(value: float) -> str:
+    """Two decimals, and no negative zero."""
+    return f"{round(value, 2) + 0.0:+.2f}"
 
 
 def _lists(summary: AuditSummary) -> dict[str, tuple[str, ...]]:
