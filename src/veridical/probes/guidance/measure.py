@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from veridical.audits.corpora import Corpus
 from veridical.audits.computable import allowed
+from veridical.audits.corpora import Corpus
 from veridical.audits.evaluate import evaluate
 from veridical.audits.likeness import Readings, by_key, reading
 from veridical.core import store
