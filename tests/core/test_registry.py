@@ -8,9 +8,10 @@ import pytest
 
 from veridical.attribution import methods
 from veridical.core.errors import InputError
-from veridical.core.registry import resolve
+from veridical.core.registry import declared, declared_options, options_of, resolve
 from veridical.core.spec import INSIDE, Spec
 from veridical.core.values import read
+from veridical.metric import metrics
 
 
 def sample(
@@ -94,3 +95,30 @@ def test_a_name_is_found_without_running_the_files_of_others_and_so_is_that_ther
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_a_wrong_option_is_refused_without_importing_what_takes_seconds():
+    code = (
+        "import sys\n"
+        "from veridical.attribution import methods\n"
+        "from veridical.core.errors import InputError\n"
+        "for spec in ('lime:sample=3', 'occlusion:bye=mask'):\n"
+        "    try:\n"
+        "        methods.choose(spec)\n"
+        "    except InputError as problem:\n"
+        "        print(problem)\n"
+        "print('torch' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert said[0].startswith("The attribution method 'lime' has no option 'sample'. Did you mean 'samples'?")
+    assert said[1].startswith("The attribution method 'occlusion' has no option 'bye'. Did you mean 'by'?")
+    assert said[2] == "False"
+
+
+def test_options_in_the_source_are_those_of_what_it_registers():
+    for registry in (methods, metrics):
+        modules, _ = declared(registry.package, registry.decorator)
+        for name, module in modules.items():
+            shown = declared_options(module, registry.decorator, name)
+            assert shown is None or shown == list(options_of(registry[name].run)), name
+    assert declared_options("veridical.attribution.lime", "method", "lime")

@@ -95,12 +95,12 @@ def test_every_form_of_the_same_rows_gives_the_same_examples(form):
         (zip(["the film was good"], ["was it?"], strict=True), PAIRS[:1]),
         (pandas.Series([("the film was good", "was it?")]), PAIRS[:1]),
         (("a", "b", "c"), [Example("0", "a"), Example("1", "b"), Example("2", "c")]),
-        ({"text": "a boring plot"}, [Example("test-0", "a boring plot")]),
-        ({"text": "a boring plot", "label": 1}, [Example("test-0", "a boring plot", 1)]),
-        ({"text": "a boring plot", "label": np.int64(1)}, [Example("test-0", "a boring plot", 1)]),
-        ({"text": "a boring plot", "label": "GOOD"}, [Example("test-0", "a boring plot", 1)]),
-        (pandas.Series({"text": "a boring plot", "context": "so?"}), [Example("test-0", "a boring plot", None, "so?")]),
-        ([Named("a boring plot", "good")], [Example("test-0", "a boring plot", 1)]),
+        ({"text": "a boring plot"}, [Example("0", "a boring plot")]),
+        ({"text": "a boring plot", "label": 1}, [Example("0", "a boring plot", 1)]),
+        ({"text": "a boring plot", "label": np.int64(1)}, [Example("0", "a boring plot", 1)]),
+        ({"text": "a boring plot", "label": "GOOD"}, [Example("0", "a boring plot", 1)]),
+        (pandas.Series({"text": "a boring plot", "context": "so?"}), [Example("0", "a boring plot", None, "so?")]),
+        ([Named("a boring plot", "good")], [Example("0", "a boring plot", 1)]),
         (Example("x", "a boring plot"), [Example("x", "a boring plot")]),
     ],
 )
@@ -110,7 +110,7 @@ def test_texts_and_pairs(objects, expected):
 
 def test_a_missing_label_is_none_where_none_is_needed():
     frame = pandas.DataFrame({"text": ["a", "b", "c"], "label": [1, None, 0], "context": [None, "x", float("nan")]})
-    expected = [Example("test-0", "a", 1), Example("test-1", "b", None, "x"), Example("test-2", "c", 0)]
+    expected = [Example("0", "a", 1), Example("1", "b", None, "x"), Example("2", "c", 0)]
     assert read(frame) == expected
     assert list(load_data(frame.astype({"label": "Int64"})).splits["test"]) == expected
     assert [e.label for e in read(frame.drop(columns="label"))] == [None] * 3
@@ -139,7 +139,7 @@ def test_several_labels_in_a_frame():
 
 def test_labels_that_the_model_does_not_have_are_left_out_and_said():
     with pytest.warns(Caution, match="gold labels are left out"):
-        assert read([{"text": "a", "label": "odd"}]) == [Example("test-0", "a")]
+        assert read([{"text": "a", "label": "odd"}]) == [Example("0", "a")]
 
 
 def test_columns_are_named_as_those_of_files(tmp_path):
@@ -318,7 +318,7 @@ def test_evaluate_attack_and_robustness_take_the_same(clf):
     ):
         with pytest.raises(InputError, match=r"(evaluate|attack|robustness) takes .*; got a numpy.ndarray"):
             verb()
-    with pytest.raises(InputError, match="'test-0' has no gold class"):
+    with pytest.raises(InputError, match="'0' has no gold class"):
         attack(clf, frame[["text"]], entities="lists")
 
 
@@ -374,3 +374,41 @@ def test_neither_library_is_imported_for_texts():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+# -- ids ----------------------------------------------------------------------------------------------------
+
+
+def test_an_index_of_ones_own_gives_the_ids_and_any_other_the_numbers_of_the_rows():
+    frame = pandas.DataFrame({"text": ["a film", "a book", "a plot"]})
+    numbered = ["0", "1", "2"]
+    for index in (None, [7, 7, 3], pandas.MultiIndex.from_tuples([(0, 0), (0, 1), (1, 0)]), [1, float("nan"), 2]):
+        same = frame if index is None else frame.set_axis(index, axis=0)
+        assert [e.id for e in read(same)] == numbered
+        assert [e.id for e in load_data(same).splits["test"]] == numbered
+        assert [e.id for e in read(same["text"])] == numbered
+    assert [e.id for e in read(frame.to_dict("records"))] == numbered
+    for some in (frame[1:], frame[frame.text != "a film"]):
+        assert [e.id for e in read(some)] == [e.id for e in read(some["text"])] == ["1", "2"]
+    named = frame.set_axis(["x", "y", "z"], axis=0)
+    assert [e.id for e in read(named)] == ["x", "y", "z"]
+    assert [e.id for e in read(named.assign(id=[4, 5, 6]))] == ["4", "5", "6"]
+
+
+def test_splits_of_frames_have_their_index_or_their_numbers_in_the_split():
+    frame = pandas.DataFrame({"text": ["a film", "a book"], "label": [0, 1]})
+    data = load_data({"train": frame, "test": frame.set_axis(["x", "y"], axis=0)}, dev=0)
+    assert {split: [e.id for e in data.splits[split]] for split in data.splits} == {
+        "train": ["train-0", "train-1"],
+        "test": ["x", "y"],
+    }
+    one = load_data(pandas.concat([frame.assign(split="train"), frame.assign(split="test")], ignore_index=True), dev=0)
+    assert {split: [e.id for e in one.splits[split]] for split in one.splits} == {
+        "train": ["0", "1"],
+        "test": ["2", "3"],
+    }
+
+
+def test_a_table_is_told_to_name_its_columns_as_python_does():
+    with pytest.raises(InputError, match=r"say which it is by load_data\(\.\.\., text=COLUMN\)\.$"):
+        read(pandas.DataFrame({"review": ["a"]}))

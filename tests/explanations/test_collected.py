@@ -187,12 +187,12 @@ def test_the_warning_of_cuts_speaks_python(clf):
 def test_askers_come_in_portions_before_the_others_are_asked(clf):
     texts = [f"{text} {number}" for number in range(6) for text in TEXTS]
     before, told = clf.forwards, []
-    for found in veridical.explain_iter(clf, texts, "lime:samples=40:error=0", budget=512):
+    for found in veridical.explain_iter(clf, texts, "lime:samples=40:error=0", budget=256):
         told.append((found.example.id, clf.forwards - before))
     assert [id for id, _ in told] == [str(place) for place in range(len(texts))]
     assert len({count for _, count in told}) >= 5
-    whole = veridical.explain(clf, texts, "lime:samples=40:error=0", budget=512)
-    assert all(map(same, veridical.explain_iter(clf, texts, "lime:samples=40:error=0", budget=512), whole))
+    whole = veridical.explain(clf, texts, "lime:samples=40:error=0", budget=256)
+    assert all(map(same, veridical.explain_iter(clf, texts, "lime:samples=40:error=0", budget=256), whole))
 
 
 def test_an_argument_by_a_wrong_name_is_told_the_right_one(clf):

@@ -15,26 +15,45 @@ DECORATORS = {  # rooms of registered things, and what registers them
     "veridical.metric": "metric",
     "veridical.training.term": "term",
 }
-DEVICES = ("cpu", "cuda", "mps", "auto")
+WORDS = {  # of options that take more than these
+    "device": ("cpu", "cuda", "mps", "auto"),
+    "target": ("predicted", "gold"),
+    "contrast": ("second",),
+}
 
 
 def completion(option: Option) -> Callable[[str], list[str]] | None:
     """What completes an option's value; nothing for one that may be anything."""
-    if not option.words and not option.notes and option.name != "device":
+    if not option.words and not option.notes and not option.help.keys and option.name not in WORDS:
         return None
 
     def complete(incomplete: str) -> list[str]:
         # Of several values, the last one is completed.
         several = option.help.commas and (option.item is not None or option.name == "objective")
         before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
-        return [f"{before}{comma}{name}" for name in sorted(set(_names(option))) if name.startswith(last)]
+        names = _options(option, last) if ":" in last else _names(option)
+        return [f"{before}{comma}{name}" for name in sorted(set(names)) if name.startswith(last)]
 
     return complete
 
 
+def _options(option: Option, spec: str) -> Iterable[str]:
+    """`lime:samples=` and its like, for a method, metric or term with its options behind it."""
+    from veridical.core.registry import declared, declared_options
+
+    name, before = spec.partition(":")[0], spec.rpartition(":")[0]
+    for note in option.notes:
+        modules = declared(note.module, DECORATORS[note.module])[0] if note.module in DECORATORS else {}
+        if name in modules:
+            known = declared_options(modules[name], DECORATORS[note.module], name)
+            yield from (f"{before}:{key}=" for key in known or ())
+
+
 def _names(option: Option) -> Iterable[str]:
-    if option.name == "device":
-        return DEVICES
+    if option.help.keys:
+        return option.help.keys
+    if option.name in WORDS:
+        return WORDS[option.name]
     return [*map(str, option.words), *(name for note in option.notes for name in _known(note))]
 
 

@@ -72,10 +72,15 @@ class Verb:
         shown = [option for option in self.options if not option.help.hidden and not option.help.table]
         shown += other_spelling(self.options)
         tables = [option.help.table for option in self.options if option.help.table]
+        keys = tuple(f"{option.help.table}.{key}=" for option in self.options for key in option.help.keys)
         if tables:
             other = f", or {tables[1]}.epochs=5 for the second training only" if tables[1:] else ""
             note = Help(
-                f"A setting of the training: {tables[0]}.lr=3e-5{other}. May be repeated.", "KEY=VALUE", "--set"
+                f"A setting of the training: {tables[0]}.lr=3e-5{other}. May be repeated.",
+                "KEY=VALUE",
+                "--set",
+                commas=False,
+                keys=keys,
             )
             shown.append(_extra("settings", note, Sequence[str]))
         also = f" and the table{'s' if tables[1:] else ''} [{'], ['.join(tables)}]" if tables else ""

@@ -45,6 +45,8 @@ def _hint(value: str, names: list[str]) -> str:
     """The nearest name. What stands before a dot, `train.`, is a table's and tells no two names apart."""
     table, dot, key = value.rpartition(".")
     inside = {name.removeprefix(table + dot): name for name in names if name.startswith(table + dot)}
+    if not inside:
+        key, inside = value, {name: name for name in names}
     if SYNONYMS.get(key) in inside:
         return f" Did you mean {inside[SYNONYMS[key]]!r}?"
     near = difflib.get_close_matches(key, inside, n=1, cutoff=0.5)

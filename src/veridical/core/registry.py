@@ -12,7 +12,7 @@ import importlib.util
 import inspect
 import pkgutil
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -119,10 +119,18 @@ class Registry(Generic[T]):
         if not isinstance(spec, Spec):
             raise InputError(f"The {self.kind} is {shown(spec)}; name it with a text, like name:option=value.")
         name, trailing = spec.head
+        self._insist_on_options(name, {**spec.options, **options})
         entry = self[name]
         if trailing:
             raise InputError(f"{trailing!r} in {spec.write()!r} is not option=value; write {name}:option=value.")
         return Choice(entry, resolve(entry.run, {**spec.options, **options}, f"{self.kind} {name!r}"))
+
+    def _insist_on_options(self, name: str, given: Mapping[str, Any]) -> None:
+        """Refuse options that the source of what is not imported yet does not have: to import it takes seconds."""
+        if given and name not in self._entries and name in self._declared[0]:
+            known = declared_options(self._declared[0][name], self.decorator, name)
+            if known is not None:
+                _insist_on_known(given, known, f"{self.kind} {name!r}")
 
     def choose_all(self, specs: str | Choice[T] | Iterable[str | Choice[T]]) -> list[Choice[T]]:
         """Several specs, comma-separated or as a list."""
@@ -149,6 +157,22 @@ def declared(package: str, decorator: str) -> tuple[dict[str, str], bool]:
     return modules, complete
 
 
+def declared_options(module: str, decorator: str, name: str) -> list[str] | None:
+    """The options of what a module registers under a name, read without running it; None where it does not show."""
+    package, _, stem = module.rpartition(".")
+    found = importlib.util.find_spec(package)  # of the module itself it would import the package
+    folders = (found.submodule_search_locations or ()) if found is not None else ()
+    source = next((path for folder in folders if (path := Path(folder) / f"{stem}.py").is_file()), None)
+    if source is None:
+        return None
+    for node in ast.walk(ast.parse(source.read_bytes())):
+        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            is_ours = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator
+            if is_ours and call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == name:
+                return [argument.arg for argument in node.args.kwonlyargs]
+    return None
+
+
 def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The keyword-only parameters of a function: its options."""
     parameters = inspect.signature(function).parameters.values()
@@ -158,11 +182,7 @@ def options_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 def resolve(function: Callable[..., Any], given: Mapping[str, Any], who: str) -> dict[str, Any]:
     """All options of a function: those given (strings are read by the annotation), defaults for the rest."""
     known, hints = options_of(function), typing.get_type_hints(function, include_extras=True)
-    for key in given:
-        if key not in known:
-            if not known:
-                raise InputError(f"The {who} takes no options, but {key!r} was given; leave it out.")
-            raise lacking(f"The {who}", "option", key, known)
+    _insist_on_known(given, known, who)
     resolved = {}
     for key, parameter in known.items():
         if key in given:
@@ -172,3 +192,11 @@ def resolve(function: Callable[..., Any], given: Mapping[str, Any], who: str) ->
         else:
             resolved[key] = parameter.default
     return resolved
+
+
+def _insist_on_known(given: Mapping[str, Any], known: Collection[str], who: str) -> None:
+    for key in given:
+        if key not in known:
+            if not known:
+                raise InputError(f"The {who} takes no options, but {key!r} was given; leave it out.")
+            raise lacking(f"The {who}", "option", key, known)

@@ -224,15 +224,24 @@ def split_of(where: str, cells: dict[str, Any]) -> str:
     return SPLITS.get(split.strip().lower(), split.strip())
 
 
-def row_of(where: str, cells: dict[str, Any], columns: Mapping[str, str | None], *, unlabelled: bool = False) -> Row:
-    """A record by its columns. With `unlabelled` a column `label` may be missing, though not another that was named."""
+def row_of(
+    where: str,
+    cells: dict[str, Any],
+    columns: Mapping[str, str | None],
+    *,
+    unlabelled: bool = False,
+    in_python: bool = False,
+) -> Row:
+    """A record by its columns. With `unlabelled` a column `label` may be missing, though not another that was named;
+    `in_python` it is of an object, which has no name to write options after."""
     has = ", ".join(map(str, cells)) or "none"
     optional = {"context": None} | ({"label": "label"} if unlabelled else {})
     for field in ("text", "label", "context"):
+        by_call = f"load_data(..., {field}=COLUMN)"
+        way = f"by {by_call}" if in_python else f"by writing :{field}=COLUMN after the name, in Python {by_call}"
         if columns[field] not in cells and (field not in optional or columns[field] != optional[field]):
             raise InputError(
-                f"{where}: there is no column {columns[field]!r} (it has: {has}); rename one, or say which "
-                f"it is by writing :{field}=COLUMN after the name, in Python load_data(..., {field}=COLUMN)."
+                f"{where}: there is no column {columns[field]!r} (it has: {has}); rename one, or say which it is {way}."
             )
     context = columns["context"] or ("context" if "context" in cells else "text_pair")
     return Row(

@@ -78,10 +78,12 @@ def examples_of(
         raise InputError(f"{who} was given no texts; give it at least one.")
     if data.labels:
         examples = of_kind(relabel(examples, data.labels, labels), multilabel)
-    for example in examples:
+    for place, example in enumerate(examples, 1):
         insist_on_example(example, "", len(labels))
         if not example.text.strip():
-            raise InputError(f"Example {example.id!r} has an empty text; there is nothing to explain.")
+            raise InputError(
+                f"Example {example.id!r} has an empty text (row {place}, from 1); there is nothing to explain."
+            )
     return _with_context(examples, context)
 
 
@@ -117,8 +119,9 @@ def _read(
                 raise InputError(f"{who} was given dicts and texts in one list; make all of them dicts, or all texts.")
             where, cells = item
             seen |= cells.keys()
-            row = row_of(where, cells, columns, unlabelled=True)
+            row = row_of(where, cells, columns, unlabelled=True, in_python=True)
             rows.setdefault(split or split_of(where, cells), []).append(row)
+    rows = _with_ids(rows, tables, columns["id"])
     insist_on_named(name, seen, columns)
     names = next(filter(None, (_class_names(table, columns["label"]) for table in tables.values())), ())
     if names:  # -1 is that library's sign for "label withheld"
@@ -127,6 +130,31 @@ def _read(
         names = known
     labels = labels or names
     return build(name, in_order(rows), labels=labels, about="Given in Python.", unlabelled=True)
+
+
+def _with_ids(rows: dict[str, list[Row]], tables: Mapping[str, Any], column: str | None) -> dict[str, list[Row]]:
+    """Rows that have no ids with those of their frame's index, or else with their numbers; where splits are named,
+    with their numbers in the split, as files have them."""
+    if any(row.id not in (None, "") for several in rows.values() for row in several):
+        return rows
+    framed = {split: column is not None and "pandas.DataFrame" in _types(table) for split, table in tables.items()}
+    named = {split: _index_names(table) if framed[split] else [] for split, table in tables.items()}
+    if "" not in tables:
+        names = {split: iter(named[split] or [None] * len(several)) for split, several in rows.items()}
+        return {split: [replace(row, id=next(names[split])) for row in several] for split, several in rows.items()}
+    # One table: its rows are numbered through, whichever splits they belong to. `where` ends with the row, from 1.
+    numbers = {row.where: int(row.where.rpartition(" ")[2]) - 1 for several in rows.values() for row in several}
+    ids = named[""] or [str(number) for number in range(len(numbers))]
+    return {split: [replace(row, id=ids[numbers[row.where]]) for row in several] for split, several in rows.items()}
+
+
+def _index_names(table: Any) -> list[str]:
+    """The index of a frame or of a column of texts as ids, where somebody made one that tells its rows apart."""
+    index = table.index
+    usual = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    if usual or index.nlevels > 1 or not index.is_unique or index.hasnans:
+        return []
+    return [str(value) for value in index.tolist()]
 
 
 def _of_examples(name: str, splits: Mapping[str, Sequence[Any]], labels: tuple[str, ...]) -> Dataset:
@@ -167,12 +195,14 @@ def _splits(given: Any, text: str) -> dict[str, Any]:
 def _items(table: Any, who: str, split: str, text: str) -> list[Example | Record]:
     types = _types(table)
     place = split or type(table).__name__
+    names: list[str] = []
     if isinstance(table, (str, Example)) or _is_pair(table):
         listed: Iterable[Any] = [table]
     elif "pandas.DataFrame" in types:
         listed = _frame(table)
     elif "pandas.Series" in types:  # a column, or a row of a frame
         listed = [_one_row(table)] if text in table.index else table.tolist()
+        names = [] if text in table.index else _index_names(table)
     elif "datasets.Dataset" in types:
         listed = table.with_format(None)
     elif isinstance(table, Mapping):
@@ -181,16 +211,19 @@ def _items(table: Any, who: str, split: str, text: str) -> list[Example | Record
         listed = table
     else:
         raise InputError(f"{who} takes {TAKES}; got {_kind(table)}.")
-    return [_item(item, number, f"{place}, row {number + 1}", who) for number, item in enumerate(listed)]
+    return [
+        _item(item, names[number] if names else str(number), f"{place}, row {number + 1}", who)
+        for number, item in enumerate(listed)
+    ]
 
 
-def _item(item: Any, number: int, where: str, who: str) -> Example | Record:
+def _item(item: Any, name: str, where: str, who: str) -> Example | Record:
     if isinstance(item, Example):
         return item
     if isinstance(item, str):
-        return Example(str(number), item)
+        return Example(name, item)
     if _is_pair(item):
-        return Example(str(number), item[0], context=item[1])
+        return Example(name, item[0], context=item[1])
     cells = item._asdict() if hasattr(item, "_asdict") else item  # a named tuple is a row of a frame
     if isinstance(cells, Mapping):
         return where, {str(column): _plain(cell) for column, cell in cells.items()}

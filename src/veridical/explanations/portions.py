@@ -11,7 +11,7 @@ from veridical.model.memory import room_for
 
 PART = 64  # examples whose questions are held at once: memory does not grow with the number of texts
 STRETCH = 1024  # texts that are sorted by length together; far more than a batch, so that little is padding
-SHARE = 16  # of the tokens in a pass, that a portion's texts have: with their questions they fill it
+SHARE = 8  # of the tokens in a pass, that a portion's texts have: with their questions they fill it
 
 
 def stretches(encoded: Sequence[Encoded]) -> Iterator[Sequence[Encoded]]:
