@@ -28,14 +28,12 @@ def sentence_of(errors: Sequence[Mapping[str, Any]]) -> ProblemError:
         return ProblemError(422, "unknown", f"There is no field {where}; leave it out.")
     if kind == "missing":
         return ProblemError(422, "missing", f"{where} is missing; give it.")
-    if not _names(error["loc"]):
+    if kind == "json_invalid" or not _names(error["loc"]):
         return ProblemError(
             422,
             "json",
             'The body of the request is no JSON object; send one, such as {"text": "..."}, as application/json.',
         )
-    if kind == "json_invalid":
-        return ProblemError(422, "json", "The body of the request is not JSON; send one object.")
     message = one_line(str(error["msg"]))
     return ProblemError(422, "invalid", f"{where} is {shown(error.get('input'))}: {message[:1].lower()}{message[1:]}.")
 

@@ -17,6 +17,7 @@ from veridical.core.readable import one_line
 from veridical.grid.liveness import WORK, is_alive
 from veridical.grid.status import GridStatus, RunStatus, grids, status
 from veridical.playground.house import House
+from veridical.playground.requests import WatchedFolder
 
 MOST = 200  # things in one answer
 ALIVE = 120.0  # seconds without a write after which a training counts as stopped
@@ -63,7 +64,9 @@ def _read(look: Callable[[Path], list[T]], root: Path) -> list[T] | str:
 
 def _facts(kind: str, told: Callable[[], Row]) -> Row:
     try:
-        return told()
+        facts = told()
+        WatchedFolder.model_validate({"name": "", "pages": [], **facts})  # as the answer has to be
+        return facts
     except Exception as problem:
         return _broken(kind, _reason(problem))
 
@@ -142,8 +145,8 @@ def _audits(root: Path) -> list[Path]:
 def _of_audit(folder: Path) -> Row:
     spec = stored.read_fields(folder / "spec.json", "corpora", "looks")
     corpora, looks = [str(name) for name in spec["corpora"]], list(spec["looks"])
-    if not looks:
-        raise InputError("spec.json has no looks.")
+    if not looks or not all(isinstance(look, int) for look in looks):
+        raise InputError("spec.json has no looks, which are numbers of texts.")
     texts = {name: _texts(folder / "corpora" / store.slug(name)) for name in corpora}
     done, of = sum(texts.values()), looks[-1] * len(corpora)
     alive, ended = is_alive(folder / WORK), (folder / SUMMARY).is_file()

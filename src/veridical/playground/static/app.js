@@ -49,6 +49,7 @@ async function start() {
     $("said").replaceChildren(make("p", "soft", "What the model says of a text stands here."));
     $("counted").textContent = "";
     $("told").hidden = true;
+    document.body.classList.remove("stale");
     return;
   }
   document.body.classList.add("stale");
