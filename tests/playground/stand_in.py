@@ -21,6 +21,7 @@ POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self
 POLICY += "; base-uri 'none'; form-action 'none'"
 KINDS = {".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 LABELS = ("negative", "positive")
+LONG_NAME = "positive-" * 9  # of a class that only one model has
 WEIGHTS = {"warm": 2.0, "funny": 1.0, "never": -1.5, "dull": -2.0}
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"> dull \U0001f600 end"
 TEXTS = ("a warm and funny film", "a dull film", HOSTILE, *(f"film number {i}" for i in range(40)))
@@ -45,11 +46,14 @@ def positive(text: str, gone: set[int], model: str) -> float:
 def model(name: str) -> dict[str, Any]:
     sizes = {"max_tokens": 64, "parameters": 1000, "memory_mb": 1, "audited": True}
     kind = {"name": name, "path": name, "family": "bag", "labels": LABELS, "multi_label": False, "pairs": False}
+    if name == "other classes":
+        kind["labels"] = (*LABELS, LONG_NAME)
     return {**kind, **sizes, "operators": ["delete", "mask"]}
 
 
 class Handler(BaseHTTPRequestHandler):
     models: tuple[str, ...] = ("bag",)
+    looks = 0  # at examples in an order that needs all predictions
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing: a test's output is its own."""
@@ -76,7 +80,10 @@ class Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(asked.query).items()}
         if asked.path == "/" or asked.path.startswith("/static/"):
             path = STATIC / (asked.path.removeprefix("/static/").lstrip("/") or "index.html")
-            self.answer(path.read_bytes(), KINDS[path.suffix])
+            content = path.read_bytes()
+            if "waits" in query:  # as the gate has it where another site led to the page
+                content = content.replace(b"<html ", b"<html data-waits ")
+            self.answer(content, KINDS[path.suffix])
         elif asked.path == "/api/info":
             data = {"name": "toy", "splits": {"test": len(TEXTS)}}
             info = {"version": "0", "models": [model(name) for name in self.models], "data": data, "audit": None}
@@ -94,7 +101,8 @@ class Handler(BaseHTTPRequestHandler):
         elif asked.path == "/api/watch":
             folder = {"name": "runs", "kind": "audit", "state": "running", "done": 24, "of": 96, "seconds_left": 300.0}
             pages = [{"title": "Report", "url": "/watched/key/report.html"}]
-            self.answer({"folders": [{**folder, "figures": {"accuracy": 0.83125}, "pages": pages}]})
+            figures = {"accuracy": 0.83125, "verdict": "Believe occlusion: shown to be better than all others. " * 5}
+            self.answer({"folders": [{**folder, "figures": figures, "pages": pages}]})
         else:
             self.refuse(404, "There is nothing here.")
 
@@ -107,7 +115,14 @@ class Handler(BaseHTTPRequestHandler):
             | {"probability": 0.75, "disagreement": None, "right": False}
             for i, text in enumerate(TEXTS)
         ]
-        return self.answer({"total": len(rows), "examples": rows[first : first + most]})
+        read = len(rows) if query["sort"] == "first" or self.asked_again() else 5
+        shown = rows[:read][first : first + most]
+        return self.answer({"total": read, "examples": shown, "read": read, "of": len(rows)})
+
+    def asked_again(self) -> bool:
+        """The second time all predictions are there."""
+        type(self).looks += 1
+        return type(self).looks > 1
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -142,6 +157,8 @@ class Handler(BaseHTTPRequestHandler):
     def explained(self, asked: dict[str, Any], found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         lines = []
         target = self.said(asked["text"], set(), asked["model"])["label"]
+        if asked["target"] not in ("predicted", *model(asked["model"])["labels"]):
+            return [{"error": {"code": "input", "message": "There is no such class."}}]
         for method in asked["methods"]:
             signed, about = METHODS[method]
             scores = [WEIGHTS.get(word["text"].lower(), 0) * (1 if target == "positive" else -1) for word in found]

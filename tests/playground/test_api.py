@@ -18,8 +18,10 @@ import veridical
 from playground.house import TEXT, classifier, lines_of, opened
 from toy import toy
 from veridical.audits.likeness import likeness
+from veridical.audits.record import read_summary
 from veridical.model.ask import predict
 from veridical.playground import limits
+from veridical.playground.methods import Costs, default, standing
 from veridical.playground.twin import twin
 
 AUDIT = Path(__file__).parents[1] / "audits" / "audit_of_0.2"
@@ -284,3 +286,31 @@ def test_a_twin_shares_weights_and_nothing_else():
     assert np.array_equal(predict(other, encoded).logits, predict(other, encoded).logits)
     handle.remove()
     assert not seen
+
+
+def test_what_is_believed_comes_first_and_the_words_are_the_reports():
+    audit = read_summary(AUDIT)
+    specs = ["attention", "occlusion", "lime", "integrated_gradients"]
+    verdict = replace(audit.verdicts[0], believe=("lime",))
+    costs = Costs(passes={"attention": 1.0, "occlusion": 30.0, "lime": 600.0, "integrated_gradients": 150.0})
+    found = default(specs, costs, replace(audit, verdicts=(verdict, *audit.verdicts[1:])))
+    assert found == ["lime", "attention", "occlusion", "integrated_gradients"]
+    home = audit.corpora[0].name
+    rows = [replace(row, list="behind") for row in audit.ranking if row.corpus == home][:2]
+    renamed = replace(rows[0], method="integrated_gradients:steps=10")
+    told = replace(audit, ranking=(renamed, replace(rows[1], method="occlusion")))
+    assert standing("occlusion", told)["standing"] == "worse"
+    other = standing("integrated_gradients", told)
+    assert other["standing"] == "not asked"
+    assert "with other options: integrated_gradients:steps=10" in other["sentence"]
+    assert "nothing is known of it here" in standing("lime", told)["sentence"]
+
+
+def test_a_body_that_is_no_object_is_said_plainly(client):
+    for body in (b"hello", b'"hello"', b"[1]"):
+        for kind in ("application/json", "text/plain"):
+            answer = client.post("/api/predict", content=body, headers={"content-type": kind})
+            assert answer.status_code == 422
+            message = answer.json()["error"]["message"]
+            assert message.startswith("The body of the request is no")
+            assert "dictionary" not in message

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import socket
 
+import httpx
 import pytest
 
 pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
 
+from starlette.testclient import TestClient
+
 from playground.house import HOME, TEXT, TOKEN, classifier, opened
 from veridical.core.errors import InputError
-from veridical.playground.gate import _name_in, is_public
+from veridical.playground.gate import Gate, _name_in, is_public
 from veridical.playground.limits import BODY
 from veridical.playground.serve import listening, serve
 
@@ -25,6 +28,9 @@ def place(tmp_path_factory):
     (root / "work" / "report.html").write_text("<script>1</script>", encoding="utf-8")
     (root / "work" / "notes.txt").write_text("no page", encoding="utf-8")
     (root / "work" / ".hidden.html").write_text("hidden", encoding="utf-8")
+    (root / "work" / ".inner").mkdir()
+    (root / "work" / ".inner" / "page.html").write_text("secret", encoding="utf-8")
+    os.symlink(root / "work" / ".inner" / "page.html", root / "work" / "shown.html")
     (root / "secret.html").write_text("secret", encoding="utf-8")
     os.symlink(root / "secret.html", root / "work" / "link.html")
     os.symlink(root, root / "work" / "up")
@@ -48,7 +54,7 @@ def client(house):
     client.cookies.clear()
 
 
-@pytest.mark.parametrize("path", [INFO, "/api/openapi.json", "/api/watch", "/"])
+@pytest.mark.parametrize("path", [INFO, "/api/openapi.json", "/api/watch", "/api/examples"])
 @pytest.mark.parametrize("given", [None, "Bearer ", "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x", TOKEN])
 def test_without_the_token_nothing_is_told(client, path, given):
     answer = client.get(path, headers={} if given is None else {"authorization": given})
@@ -84,7 +90,9 @@ def test_our_own_hosts_are_not(house, host):
     assert house[1].get(INFO, headers={"host": host}).status_code == 200
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "file://"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://127.0.0.1:9999", "file://", "http://[::1", "http://[x]"]
+)
 def test_other_sites_cannot_ask(house, origin):
     ask = {"model": "one", "text": TEXT}
     answer = house[1].post("/api/predict", json=ask, headers={"origin": origin})
@@ -96,6 +104,106 @@ def test_the_page_itself_can(house):
     own = {"origin": HOME, "sec-fetch-site": "same-origin"}
     assert house[1].post("/api/predict", json={"model": "one", "text": TEXT}, headers=own).status_code == 200
     assert house[1].get(INFO, headers={"sec-fetch-site": "cross-site"}).status_code == 403
+
+
+WAITS = "<html data-waits "
+
+
+@pytest.mark.parametrize("site", [None, "none", "same-origin", "same-site", "cross-site"])
+def test_a_page_that_another_site_led_to_waits_for_a_click(house, client, site):
+    fetched = {} if site is None else {"sec-fetch-site": site, "sec-fetch-dest": "document"}
+    without = client.get("/", headers=fetched)
+    assert without.status_code == 200  # there is nothing secret in it
+    assert WAITS in without.text
+    client.get("/", params={"token": TOKEN}, follow_redirects=False)
+    given = client.get("/", headers=fetched)  # with the cookie, which another port of this machine has sent along
+    assert (WAITS in given.text) is (site in ("same-site", "cross-site"))
+
+
+def test_the_frame_is_no_page_of_its_own_for_other_sites(client):
+    fetched = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "document"}
+    assert client.get("/embed", headers=fetched).status_code == 403
+    assert client.get("/embed", headers={**fetched, "sec-fetch-dest": "iframe"}).status_code == 200
+    assert client.get("/embed", headers={**fetched, "sec-fetch-site": "none"}).status_code == 200
+
+
+def test_every_header_that_says_where_from_is_read(house):
+    headers = [("sec-fetch-site", "same-origin"), ("sec-fetch-site", "cross-site")]
+    assert house[1].get(INFO, headers=headers).status_code == 403
+
+
+def test_a_code_opens_the_page_once_and_soon(client, house, monkeypatch):
+    gate = client._transport.app
+    code = gate.once()
+    assert client.get("/", params={"code": "wrong"}, follow_redirects=False).status_code == 401
+    assert client.get("/", params={"code": code}, follow_redirects=False).status_code == 303
+    assert client.get(INFO).status_code == 200
+    assert client.get("/", params={"code": code}, follow_redirects=False).status_code == 401
+    late = gate.once()
+    monkeypatch.setattr("veridical.playground.gate.CODE", -1.0)
+    assert client.get("/", params={"code": late}, follow_redirects=False).status_code == 401
+
+
+def test_the_browser_is_not_given_the_token(monkeypatch):
+    opened_at = []
+    monkeypatch.setattr("webbrowser.open", opened_at.append)
+    playground = serve(classifier(), port=0, open_page=True)
+    try:
+        (address,) = opened_at
+        assert "/?code=" in address
+        assert playground.token not in address
+        assert httpx.get(address).status_code == 303
+    finally:
+        playground.stop()
+
+
+def test_what_nobody_foresaw_is_answered_with_the_guarded_headers():
+    async def broken(scope, receive, send):
+        raise RuntimeError("unforeseen")
+
+    gate = Gate(broken, TOKEN, "127.0.0.1")
+    answer = TestClient(gate, base_url=HOME, headers={"authorization": f"Bearer {TOKEN}"}).get(INFO)
+    assert answer.status_code == 500
+    assert "unforeseen" in answer.json()["error"]["message"]
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_silent_connections_are_closed_and_deny_nobody(monkeypatch):
+    monkeypatch.setattr("veridical.playground.connection.HEAD", 0.5)
+    monkeypatch.setattr("veridical.playground.connection.CONNECTIONS", 20)
+    playground = serve(classifier(), port=0)
+    place = ("127.0.0.1", playground.port)
+    silent = []
+    try:
+        for number in range(40):
+            silent.append(socket.create_connection(place, timeout=30))
+            if number % 2:
+                silent[-1].sendall(b"GET / HTTP/1.1\r\nHost: 127")  # half a head
+        headers = {"authorization": f"Bearer {playground.token}"}
+        assert httpx.get(f"{playground.address}{INFO}", headers=headers, timeout=30).status_code == 200
+        assert all(each.recv(100) == b"" for each in silent)  # closed, and nothing was said
+        with socket.create_connection(place, timeout=30) as kept:  # half a head after a whole request
+            kept.sendall(b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert kept.recv(20).startswith(b"HTTP/1.1 200")
+            kept.sendall(b"GET / HT")
+            while kept.recv(65536):
+                pass
+    finally:
+        for each in silent:
+            each.close()
+        playground.stop()
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr("veridical.playground.gate.HEAD", 0.3)
+    playground = serve(classifier(), port=0)
+    head = f"POST /api/predict HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {playground.token}\r\n"
+    try:
+        with socket.create_connection(("127.0.0.1", playground.port), timeout=30) as slow:
+            slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{{".encode())
+            assert slow.recv(4000).startswith(b"HTTP/1.1 400")
+    finally:
+        playground.stop()
 
 
 @pytest.mark.parametrize("path", ["/", "/embed", "/static/none.js", INFO, "/nothing"])
@@ -129,6 +237,7 @@ def test_watched_pages_run_in_a_sandbox(house, client):
         "%2e%2e/secret.html",
         "..%2fsecret.html",
         "link.html",
+        "shown.html",
         "up/secret.html",
         "/etc/passwd",
         "//etc/passwd",
@@ -169,6 +278,11 @@ def test_names_in_hosts():
 
 
 # -- before it listens ----------------------------------------------------------------------------------------
+
+
+def test_an_empty_host_is_said():
+    with pytest.raises(InputError, match="host is empty"):
+        serve(classifier(), host="", port=0)
 
 
 def test_the_network_has_to_be_meant():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from stand_in import HOSTILE, LONGEST, STATIC, standing_in
+from stand_in import HOSTILE, LONG_NAME, LONGEST, STATIC, standing_in
 
 from driving import Page, browser
 
@@ -200,8 +200,89 @@ def test_a_refusal_stands_where_it_belongs(page):
     put(page, "x" * (LONGEST + 1))
     page.until("!document.querySelector('#text-error').hidden")
     assert f"{LONGEST} are the most" in page.run("document.querySelector('#text-error').textContent")
-    assert any("413" in complaint for complaint in page.complaints)  # the browser's own line, not the page's
-    page.complaints.clear()
+    # What was shown before is dimmed, also the table: it is of another text. Nothing was asked, so nothing complains.
+    for part in ("told", "cards", "strip"):
+        page.until(f"getComputedStyle(document.querySelector('#{part}')).opacity === '0.45'")
+
+
+def test_what_was_typed_survives_a_quick_look_elsewhere(page):
+    put(page, "a dull film")
+    page.run("document.querySelector('#to-examples').click()")  # within the pause
+    page.until("document.querySelectorAll('.example').length === 20")
+    page.click("#to-play")
+    page.until(f"{STRIP} === 'a dull film'")
+    assert page.run("document.querySelector('#text').value") == "a dull film"
+
+
+def test_no_methods_is_a_choice_that_stays(page, server):
+    page.run("document.querySelector('#picker').open = true")
+    for _ in range(2):
+        page.run("document.querySelector('#choices input:checked').click()")
+    page.until("document.querySelectorAll('.method').length === 0 && location.hash.includes('x=')")
+    address = page.run("location.href")
+    page.send("Page.navigate", url="about:blank")
+    page.until("location.href === 'about:blank'")
+    page.send("Page.navigate", url=address)
+    page.until(f"location.href.startsWith('{server}') && document.querySelector('#strip .unit')")
+    assert page.run("document.querySelector('#picked').textContent") == "Methods: 0 of 3 chosen"
+
+
+def test_every_slider_names_its_method(page):
+    names = [control["name"] for control in page.heard() if control["role"] == "slider"]
+    assert len(names) == len(set(names)) == 2
+    assert any("occlusion" in name for name in names)
+
+
+def test_disagreement_is_not_asked_of_data_and_an_order_that_is_worked_out_says_how_far_it_is(page):
+    page.click("#to-examples")
+    page.until("document.querySelectorAll('.example').length === 20")
+    assert page.run("document.querySelector('#sort [value=disagreeing]').disabled")
+    page.run(
+        "((sort) => { sort.value = 'wrong'; sort.dispatchEvent(new Event('change')) })(document.querySelector('#sort'))"
+    )
+    page.until("document.querySelector('#where').textContent.includes('5 of 43 texts read so far')")
+    page.until("document.querySelector('#where').textContent === '1 to 20 of 43'")  # asked again by itself
+
+
+def test_a_long_verdict_leaves_its_label_room(page):
+    page.click("#to-watch")
+    page.until("document.querySelector('.figures')")
+    lines = "((range, node) => (range.selectNodeContents(node), range.getClientRects().length))"
+    label = "[...document.querySelectorAll('.figures dt')].at(-1)"
+    assert page.run(f"{label}.textContent") == "verdict"
+    assert page.run(f"{lines}(document.createRange(), {label})") == 1
+
+
+def test_a_page_that_another_site_led_to_waits(window, server):
+    window.complaints.clear()
+    window.send("Page.navigate", url=f"{server}?waits=1#t=a+dull+film")
+    window.until("document.querySelector('#waits') && !document.querySelector('#waits').hidden")
+    assert window.run("document.querySelector('#text').value") == "a dull film"
+    assert (
+        window.run("performance.getEntriesByType('resource').filter((one) => one.name.includes('/api/')).length") == 0
+    )
+    window.click("#explain-now")
+    window.until(f"{STRIP} === 'a dull film' && {DONE}")
+    assert window.run("document.querySelector('#waits').hidden")
+    assert window.complaints == []
+
+
+def test_a_class_that_only_one_model_has_is_explained_of_that_one(window):
+    with standing_in("other classes", "bag") as address:
+        window.complaints.clear()
+        window.sized(360)
+        window.send("Page.navigate", url=address)
+        window.until(f"location.href.startsWith('{address}') && document.querySelectorAll('.agreement').length === 2")
+        choose = f"(pick) => {{ pick.value = '{LONG_NAME}'; pick.dispatchEvent(new Event('change')) }}"
+        window.run(f"({choose})(document.querySelector('#target'))")
+        window.until("document.querySelector('[data-method=occlusion] .note')")
+        assert "has no class" in window.run("document.querySelector('[data-method=occlusion] .note').textContent")
+        window.until("document.querySelectorAll('.waiting').length === 0")
+        assert window.run("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert window.complaints == []
+        window.sized(1280)
+        window.send("Page.navigate", url="about:blank")
+        window.until("location.href === 'about:blank'")
 
 
 def test_two_models_stand_side_by_side(window):

@@ -114,3 +114,73 @@ def test_a_finished_audit_tells_its_verdict(tmp_path):
     assert (row["kind"], row["state"]) == ("audit", "done")
     assert row["figures"]["verdict"]
     assert "report" in [page["title"] for page in row["pages"]]
+
+
+def test_odd_folders_are_rows_of_their_own(tmp_path):
+    root = tmp_path / "runs"
+    for name, spec in (
+        ("no looks", {"corpora": {"a": "1"}, "looks": []}),
+        ("odd corpora", {"corpora": [1, None], "looks": [24]}),
+        ("odd looks", {"corpora": {"a": "1"}, "looks": ["x"]}),
+        ("alive", {"corpora": {"a": "1"}, "looks": [24]}),
+    ):
+        store.write_json(root / name / "spec.json", spec)
+        (root / name / "corpora").mkdir()
+    store.write_text(root / "alive" / "corpora" / "a" / "attributions" / "x" / "part-0000.parquet", "")
+    (root / "alive" / ".work.running-1").write_text("")  # and no stamp.json beside it
+    odd = os.fsencode(root) + b"/latin-\xe9"
+    os.makedirs(odd + b"/corpora")
+    for name, content in ((b"spec.json", b'{"corpora": {"a": "1"}, "looks": [24]}'), (b"report.html", b"<p></p>")):
+        with open(odd + b"/" + name, "wb") as file:
+            file.write(content)
+    with opened(watched={"runs": root}) as (_, client):
+        answer = client.get("/api/watch")
+        assert answer.status_code == 200, answer.text
+        found = {row["name"]: row for row in answer.json()["folders"]}
+    assert found["runs/no looks"]["state"] == "broken"
+    assert found["runs/odd looks"]["state"] == "broken"
+    assert found["runs/odd looks"]["figures"]["problem"]
+    assert found["runs/odd corpora"]["state"] == "stopped"
+    assert (found["runs/alive"]["state"], found["runs/alive"]["seconds_left"]) == ("running", None)
+    assert found["runs/latin-?"]["pages"] == []
+
+
+def test_links_to_pages_are_encoded(tmp_path):
+    folder = tmp_path / "runs" / "run #1 100%25?x"
+    store.write_json(folder / "spec.json", {"corpora": {"a": "1"}, "looks": [24]})
+    (folder / "corpora").mkdir()
+    store.write_text(folder / "a #b.html", "<p>here</p>")
+    playground = veridical.serve(watch=str(tmp_path / "runs"), port=0)
+    try:
+        headers = {"authorization": f"Bearer {playground.token}"}
+        (row,) = httpx.get(f"{playground.address}/api/watch", headers=headers).json()["folders"]
+        assert "#" not in row["pages"][0]["url"]
+        assert httpx.get(playground.address + row["pages"][0]["url"]).text == "<p>here</p>"
+    finally:
+        playground.stop()
+
+
+def test_a_public_address_is_told_with_the_machines_name(monkeypatch):
+    playground = veridical.serve(classifier(), port=0, host="127.0.0.1")
+    try:
+        assert playground.far_url is None
+        playground._host = "0.0.0.0"  # without listening there
+        monkeypatch.setattr(module.socket, "getfqdn", lambda: "machine.example")
+        assert playground.far_url == f"http://machine.example:{playground.port}/?token={playground.token}"
+    finally:
+        playground.stop()
+
+
+def test_ctrl_c_while_models_load_ends_without_a_promise(monkeypatch):
+    from typer.testing import CliRunner
+
+    from veridical.cli.app import app
+
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "serve", interrupted)
+    result = CliRunner().invoke(app, ["serve", "model"])
+    assert result.exit_code == 130
+    assert "Ended before it was open." in result.output
+    assert "run the same command again" not in result.output

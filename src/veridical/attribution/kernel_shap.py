@@ -14,6 +14,7 @@ from veridical.core.records import Explained
 from veridical.core.seed import generator
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, units
+from veridical.model.interruption import go_on
 
 
 @method("kernel_shap", needs=("questions",), signed=True, complete=True, version=2, passes="up to 1,024 forward")
@@ -67,6 +68,7 @@ def _subsets(n: int, samples: int, draw: np.random.Generator) -> tuple[np.ndarra
     share = 1 / (sizes * (n - sizes))
     rows = np.zeros((samples // 2, n), dtype=bool)
     for row, size in zip(rows, draw.choice(sizes, len(rows), p=share / share.sum()), strict=True):
+        go_on()
         row[draw.permutation(n)[:size]] = True
     return np.vstack([rows, ~rows]), np.ones(2 * len(rows))
 

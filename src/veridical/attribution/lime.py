@@ -13,6 +13,7 @@ from veridical.core.records import Explained
 from veridical.core.seed import generator
 from veridical.model.ask import Asker
 from veridical.model.erase import Level, Operator, erase, units
+from veridical.model.interruption import go_on
 
 
 @method("lime", needs=("questions",), signed=True, version=2, passes="up to 600 forward")
@@ -38,6 +39,7 @@ def lime(
     draw = generator("lime", seed, ex.encoded.example.id, ex.encoded.ids)
     present = np.ones((samples + 1, n), dtype=bool)
     for row in present[1:]:
+        go_on()
         row[draw.permutation(n)[: draw.integers(1, n + 1)]] = False
     nearness = np.exp(-((1 - np.sqrt(present.mean(1))) ** 2) / width**2)  # by the cosine to the full text
     values, weights, off = np.empty(0), np.zeros(n), None

@@ -14,6 +14,7 @@ from typing import Annotated
 import numpy as np
 
 from veridical.core.ranges import between
+from veridical.model.interruption import go_on
 
 BLOCKS = 8
 ENOUGH = 0.1
@@ -57,6 +58,7 @@ def fits_without(
     held = np.diag(penalty + 1e-9 * np.trace(whole) / len(whole))
     fits = []
     for number in range(block.max() + 1):
+        go_on()
         rows = block == number
         gram = whole - weighted[rows].T @ design[rows] + held
         fits.append(np.linalg.solve(gram, side - weighted[rows].T @ values[rows]))

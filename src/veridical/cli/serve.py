@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from veridical.cli.speech import say
+from veridical.cli.speech import INTERRUPTED, say
 from veridical.playground.options import ServeOptions
 
 
@@ -21,7 +21,11 @@ def serve(options: ServeOptions) -> None:
     from veridical.playground.gate import is_public
     from veridical.playground.serve import serve as begin
 
-    playground = begin(**vars(options))
+    try:
+        playground = begin(**vars(options))
+    except KeyboardInterrupt as stop:  # while models are loaded; there is nothing to go on from
+        say("\nEnded before it was open.")
+        raise typer.Exit(INTERRUPTED) from stop
     for model in playground.models:
         say(f"{model.name}: {model.parameters / 1e6:.1f} million parameters, {model.bytes / 1e6:,.0f} MB of memory.")
     if is_public(options.host):
@@ -30,6 +34,8 @@ def serve(options: ServeOptions) -> None:
             "and the watched folders; what is sent is not encrypted."
         )
     typer.echo(playground.url)
+    if playground.far_url is not None:
+        say(f"From other machines: {playground.far_url}")
     say("Ctrl-C ends it.")
     try:
         playground.wait()

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Query
+from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from veridical import __version__
+from veridical.attribution import Method
 from veridical.audits.caveats import with_caveats
 from veridical.core.errors import ExhaustedError, InputError
+from veridical.core.registry import Choice
 from veridical.playground import browsing, comparing, erasing, explanations, exporting, limits, methods, pages, watching
 from veridical.playground import requests as records
 from veridical.playground.answering import at_once
+from veridical.playground.bounding import Planned, Size, planned, too_much, too_wide
 from veridical.playground.house import House
 from veridical.playground.invalid import sentence_of
+from veridical.playground.job import Job, Who
 from veridical.playground.problem import LateError, ProblemError, WithdrawnError, problem_of
+from veridical.playground.served import Served
 from veridical.playground.stream import NDJSON, Lines
+from veridical.playground.text import read
 
 ABOUT = (
     "Explanations of text classifiers, live. Rows are those of Veridical's exchange files. A token is needed, as a "
@@ -157,79 +165,126 @@ def _audit(house: House) -> records.AuditFacts | None:
 
 def _questions(app: FastAPI, house: House) -> None:
     @app.post("/api/tokens")
-    async def tokens(asked: records.Asked) -> records.Tokens:
+    async def tokens(request: Request, asked: records.Asked) -> records.Tokens:
         """A text's tokens and words."""
         model = house.model(asked.model)
         work = at_once(lambda: erasing.tokens_of(model, asked.text, asked.context))
-        return records.Tokens(**await house.ask(model, work))
+        return records.Tokens(**await house.ask(_who(request), model, work))
 
     @app.post("/api/predict")
-    async def predict(asked: records.PredictAsked) -> records.Predicted:
+    async def predict(request: Request, asked: records.PredictAsked) -> records.Predicted:
         """What the model says of a text, also with some of it erased."""
         model = house.model(asked.model)
         work = erasing.predicted(
             model, asked.text, asked.context, erased=asked.erased, kept=asked.kept, by=asked.operator
         )
-        return records.Predicted(**await house.ask(model, work))
+        return records.Predicted(**await house.ask(_who(request), model, work))
 
     @app.post("/api/curves", responses=STREAM, response_class=Lines)
-    async def curves(asked: records.CurvesAsked) -> Lines:
+    async def curves(request: Request, asked: records.CurvesAsked) -> Lines:
         """How a class's probability falls and rises as a method's tokens go and come, beside random orders."""
-        model, job = house.model(asked.model), house.job()
+        model = house.model(asked.model)
         target = explanations.checked_target(model, asked.target)
-        house.newest(asked.session, model.name, "curves", ["curves"], job)
+        erasing.insist_on_operator(model, asked.operator)
+        if sum(map(len, asked.scores.values())) > limits.SCORES:
+            raise ProblemError(413, "too_long", f"There are more than {limits.SCORES:,} scores; send fewer methods.")
         how: dict[str, Any] = {"by": asked.operator, "level": asked.level, "target": target}
-        work = erasing.curves(model, asked.text, asked.context, asked.scores, job, **how)
-        return Lines(house.ask_along(job, model, work))
+        return Lines(
+            house.ask_along(
+                _who(request, asked.session),
+                model,
+                lambda job: erasing.curves(model, asked.text, asked.context, asked.scores, job, **how),
+            )
+        )
+
+
+def _who(request: Request, session: str | None = None) -> Who:
+    """A request without a session is one of its connection's."""
+    peer, port = request.client or ("", 0)
+    return Who(peer, f"connection {port}" if session is None else session)
+
+
+async def _size(house: House, who: Who, model: Served, asked: records.Asked) -> Size:
+    """How long a model finds a text; by the thread whose tokenizer it is."""
+    return await house.ask(who, model, at_once(lambda: Size.of(read(model.answers, asked.text, asked.context))))
+
+
+async def _bounded(
+    house: House, who: Who, model: Served, asked: records.Asked, choices: Sequence[Choice[Method]]
+) -> tuple[list[Planned], list[dict[str, Any]]]:
+    """The methods of a request that are not too much for its text, and lines that say why the others are."""
+    size = await _size(house, who, model, asked)
+    plan = planned(choices, house.costs[model.name], size)
+    refused = {each.choice.label: problem for each in plan if (problem := too_much(each, size)) is not None}
+    if len(refused) == len(plan) and refused:
+        raise next(iter(refused.values()))
+    lines = [{"method": label, "error": problem.plain()} for label, problem in refused.items()]
+    return [each for each in plan if each.choice.label not in refused], lines
 
 
 def _explanations(app: FastAPI, house: House) -> None:
     @app.post("/api/explain", responses=STREAM, response_class=Lines)
-    async def explain(asked: records.ExplainAsked) -> Lines:
-        """What each method says of a text, a line as each is done, the cheapest first."""
-        model = house.model(asked.model)
-        choices = methods.chosen(asked.methods, house.costs[model.name])
+    async def explain(request: Request, asked: records.ExplainAsked) -> Lines:
+        """What each method says of a text, a line as each is done, the least work first."""
+        model, who = house.model(asked.model), _who(request, asked.session)
         which = explanations.checked_question(model, asked.target, asked.contrast)
-        job = house.job()
-        house.newest(asked.session, model.name, "explain", ["explain", "curves", "agreement"], job)
+        choices = methods.chosen(asked.methods, house.costs[model.name])
+        plan, refused = await _bounded(house, who, model, asked, choices)
+        question = explanations.Question(asked.text, asked.context, plan, which)
         counted = house.costs[model.name].passes
-        work = explanations.lines(house.explainer, model, asked.text, asked.context, choices, which, job, counted)
-        return Lines(house.explain_along(job, work))
+
+        def steps(job: Job) -> Iterator[Any]:
+            yield from refused
+            yield from explanations.lines(house.explainer, model, question, job, counted)
+
+        return Lines(house.explain_along(who, model, steps, "explain", ["explain", "curves", "agreement"]))
 
     @app.post("/api/agreement", responses=STREAM, response_class=Lines)
-    async def agreement(asked: records.AgreementAsked) -> Lines:
+    async def agreement(request: Request, asked: records.AgreementAsked) -> Lines:
         """How alike two models explain a text, method by method."""
-        model, other = house.model(asked.model), house.model(asked.other)
+        model, other, who = house.model(asked.model), house.model(asked.other), _who(request, asked.session)
         choices = methods.chosen(asked.methods, house.costs[model.name])
-        job = house.job()
-        if asked.session is not None:
-            house.newest(asked.session, model.name, "agreement", ["agreement"], job)
-        work = comparing.lines(house.explainer, (model, other), asked.text, asked.context, choices, job)
-        return Lines(house.explain_along(job, work))
+        refused: list[dict[str, Any]] = []
+        for each in (model, other):
+            plan, more = await _bounded(house, who, each, asked, choices)
+            choices, refused = [one.choice for one in plan], [*refused, *more]
+        question = explanations.Question(asked.text, asked.context, plan)
+
+        def steps(job: Job) -> Iterator[Any]:
+            yield from refused
+            yield from comparing.lines(house.explainer, (model, other), question, job)
+
+        return Lines(house.explain_along(who, model, steps, "agreement", ["agreement"]))
 
     @app.post("/api/export", responses=exporting.FILES, response_class=Response)
-    async def export(asked: records.ExportAsked) -> Response:
+    async def export(request: Request, asked: records.ExportAsked) -> Response:
         """The explanations of a text as a file: a page of its own, or rows of the exchange schema."""
-        model = house.model(asked.model)
-        choices = methods.chosen(asked.methods, house.costs[model.name])
+        model, who = house.model(asked.model), _who(request)
         which = explanations.checked_question(model, asked.target, asked.contrast)
-        job = house.job()
-        work = explanations.all_of(house.explainer, model, asked.text, asked.context, choices, which, job)
-        found = [each async for each in house.explain_along(job, work).lines()]
-        body = exporting.written(asked, found, model.path)
+        choices = methods.chosen(asked.methods, house.costs[model.name])
+        size = await _size(house, who, model, asked)
+        plan = planned(choices, house.costs[model.name], size)
+        for problem in (*(too_much(each, size) for each in plan), too_wide(size, len(plan))):
+            if problem is not None and (problem.code != "too_wide" or asked.format == "html"):
+                raise problem
+        question = explanations.Question(asked.text, asked.context, plan, which)
+        job = house.explain_along(who, model, lambda job: explanations.all_of(house.explainer, model, question, job))
+        found = [each async for each in job.lines()]
+        async with house.writing:  # beside the loop: everybody else goes on meanwhile
+            body = await run_in_threadpool(exporting.written, asked, found, model.path)
         return exporting.attachment(asked.format, body)
 
 
 def _collections(app: FastAPI, house: House) -> None:
     @app.get("/api/examples")
-    async def examples(asked: Annotated[records.ExamplesAsked, Query()]) -> records.Examples:
+    async def examples(request: Request, asked: Annotated[records.ExamplesAsked, Query()]) -> records.Examples:
         """Texts of the data or of the audit, in the order that is asked for."""
         model = house.model(asked.model)
         source = asked.source or ("data" if house.data is not None else "audit")
         if source == "audit":
             rows = browsing.of_audit(house.audit, asked.split, asked.sort)
         else:
-            rows = await browsing.of_data(house, model, asked.split, asked.sort, asked.offset, asked.limit)
+            return records.Examples(**await browsing.of_data(house, _who(request), model, asked))
         return records.Examples(**browsing.part(rows, asked.offset, asked.limit))
 
     @app.get("/api/watch")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,19 +19,20 @@ from veridical.data.labels import of_kind, relabel
 from veridical.playground.answering import Asking
 from veridical.playground.erasing import decided
 from veridical.playground.house import Audited, House
+from veridical.playground.job import Job, Who
 from veridical.playground.limits import CHARACTERS
-from veridical.playground.problem import ProblemError
-from veridical.playground.requests import Sort
+from veridical.playground.problem import ProblemError, problem_of
+from veridical.playground.requests import ExamplesAsked, Sort
 from veridical.playground.served import Served
 
+AT_ONCE = 32  # texts whose predictions are asked for together
+PATIENCE = 3.0  # seconds until it is said how far they are
 Row = dict[str, Any]
 
 
-def part(rows: tuple[int, Sequence[Row]] | Sequence[Row], offset: int, limit: int) -> Row:
-    """Some of the rows, and how many there are; of rows that come with their number, all."""
-    if isinstance(rows, tuple):
-        return {"total": rows[0], "examples": rows[1]}
-    return {"total": len(rows), "examples": rows[offset : offset + limit]}
+def part(rows: Sequence[Row], offset: int, limit: int) -> Row:
+    """Some of the rows, how many there are, and that no more are to come."""
+    return {"total": len(rows), "examples": rows[offset : offset + limit], "read": len(rows), "of": len(rows)}
 
 
 def ordered(rows: Sequence[Row], sort: Sort) -> list[Row]:
@@ -78,10 +83,9 @@ def _stored(text: ShownText, labels: Sequence[str], multi: bool) -> Row:
 # -- of the data ----------------------------------------------------------------------------------------------
 
 
-async def of_data(
-    house: House, model: Served, split: str | None, sort: Sort, offset: int, limit: int
-) -> tuple[int, list[Row]] | list[Row]:
-    """Examples of a split with the model's predictions, which are worked out once where all of them are needed."""
+async def of_data(house: House, who: Who, model: Served, asked: ExamplesAsked) -> Row:
+    """Examples of a split with the model's predictions. Where all of them are needed they are worked out once, in the
+    background: an answer says how far that is, and what the order is so far."""
     data = house.data
     if data is None:
         raise ProblemError(
@@ -89,19 +93,52 @@ async def of_data(
             "no_data",
             f"There is no data here; serve it with {option('data=DATA')}, or an audit with {option('audit=DIR')}.",
         )
-    if sort == "disagreeing":
+    if asked.sort == "disagreeing":
         raise ProblemError(
             409, "no_audit", "How far methods disagree is known of an audit's texts alone; take source=audit."
         )
-    wanted = split if split is not None else "test" if "test" in data.splits else next(iter(data.splits))
+    wanted = asked.split if asked.split is not None else "test" if "test" in data.splits else next(iter(data.splits))
     _insist(wanted, list(data.splits))
     examples = of_kind(relabel(data.splits[wanted], data.labels, model.labels), model.multi_label)
-    if sort == "first":
-        some = examples[offset : offset + limit]
-        return len(examples), await house.ask(model, _rows(model, some))
-    if (model.name, wanted) not in house.predictions:
-        house.predictions[model.name, wanted] = await house.ask(model, _rows(model, examples))
-    return ordered(house.predictions[model.name, wanted], sort)
+    if asked.sort == "first":
+        some = examples[asked.offset : asked.offset + asked.limit]
+        rows = await house.ask(who, model, _rows(model, some))
+        return {"total": len(examples), "examples": rows, "read": len(examples), "of": len(examples)}
+    key = model.name, wanted
+    if key not in house.predictions or house.predictions[key].problem is not None:
+        house.predictions[key] = Predictions(len(examples), Job(math.inf))
+        house.answering.submit(house.predictions[key].job, model.answers, _all(model, examples, house.predictions[key]))
+    held = house.predictions[key]
+    until = time.monotonic() + PATIENCE
+    while not held.job.over and time.monotonic() < until:
+        await asyncio.sleep(0.05)
+    if held.problem is not None:
+        raise held.problem
+    return {
+        **part(ordered(list(held.rows), asked.sort), asked.offset, asked.limit),
+        "read": len(held.rows),
+        "of": held.of,
+    }
+
+
+@dataclass
+class Predictions:
+    """Of a whole split, as far as they are worked out; everybody who asks reads the same."""
+
+    of: int
+    job: Job
+    rows: list[Row] = field(default_factory=list)
+    problem: ProblemError | None = None
+
+
+def _all(model: Served, examples: Sequence[Example], held: Predictions) -> Asking:
+    """Some texts at a time, each of which stays when a later one fails."""
+    try:
+        for start in range(0, len(examples), AT_ONCE):
+            held.rows += yield from _rows(model, examples[start : start + AT_ONCE])
+    except Exception as problem:
+        held.problem = problem_of(problem)
+        raise held.problem from problem
 
 
 def _rows(model: Served, examples: Sequence[Example]) -> Asking:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from veridical.attribution import Method
 from veridical.audits.likeness import SHARE, likeness
 from veridical.core.records import Attribution
-from veridical.core.registry import Choice
-from veridical.playground.explanations import Explainer, failed
+from veridical.playground.explaining import HAND_OVER
+from veridical.playground.explanations import Explainer, Question, Steps, failed
 from veridical.playground.job import Job
 from veridical.playground.problem import WithdrawnError
 from veridical.playground.served import Served
 
 
-def lines(
-    explainer: Explainer,
-    models: tuple[Served, Served],
-    text: str,
-    context: str | None,
-    choices: Sequence[Choice[Method]],
-    job: Job,
-) -> Iterator[dict[str, Any]]:
+def lines(explainer: Explainer, models: tuple[Served, Served], asked: Question, job: Job) -> Iterator[Any]:
     """A line for every method: each model's explanation of its own prediction, held against the other's."""
-    for choice in choices:
+    steps = Steps(explainer, asked, job)
+    for each in asked.plan:
+        if steps.goes_over(models, each):
+            yield HAND_OVER
         try:
-            job.check()
-            first, second = (explainer.explain(model, text, context, choice, "predicted")[0] for model in models)
-            yield _line(choice.label, first, second)
+            first, second = (steps.explain(model, each)[0] for model in models)
+            yield _line(each.choice.label, first, second)
         except WithdrawnError:
             raise
         except Exception as problem:
-            yield failed(choice, problem)
+            yield failed(each.choice, problem)
 
 
 def _line(name: str, first: Any, second: Any) -> dict[str, Any]:

@@ -5,22 +5,21 @@ Both are askers (model/ask.py), answered together with those of everybody else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from veridical.core.errors import InputError
-from veridical.core.records import Explained, Level, Operator, Variant
+from veridical.core.records import Answers, Explained, Level, Operator, Variant
 from veridical.core.seed import generator
 from veridical.core.text import words_of
 from veridical.model.classifier import Classifier
 from veridical.model.erase import ranking, unit_scores, units
-from veridical.model.target import read_target
 from veridical.playground.answering import Asking
 from veridical.playground.job import Job
-from veridical.playground.limits import ORDERS, POINTS
+from veridical.playground.limits import FEWEST_POINTS, ORDERS, POINTS
 from veridical.playground.served import Served
 from veridical.playground.text import Text, checked_indices, mean_probabilities, read
 
@@ -98,10 +97,14 @@ class Curves:
                 asked += self.text.without(gone, self.by, self.mask_id)
         return asked
 
-    def curves(self, logits: np.ndarray) -> np.ndarray:
-        """The target's probability along deletion and insertion. [orders, 2, points]"""
-        probabilities = mean_probabilities(self.clf, logits, len(self.text.windows))[:, self.target]
-        return probabilities.reshape(-1, 2, len(self.sizes))
+    def along(self, order: Sequence[int]) -> Generator[list[Variant], Answers, np.ndarray]:
+        """The target's probability along deletion and insertion. [2, points]
+
+        Asked an order at a time: making the questions of all of them at once would hold up everybody else's.
+        """
+        answers = yield self.questions(order)
+        probabilities = mean_probabilities(self.clf, answers.logits, len(self.text.windows))[:, self.target]
+        return probabilities.reshape(2, len(self.sizes))
 
 
 def _first(order: Sequence[int], size: int) -> Sequence[int]:
@@ -121,7 +124,7 @@ def curves(
     *,
     by: Operator = "delete",
     level: Level = "token",
-    target: str = "predicted",
+    target: int | Literal["predicted"] = "predicted",
 ) -> Asking:
     """Curves of every method, told as they are done; those of random orders with the first."""
     insist_on_operator(model, by)
@@ -129,27 +132,37 @@ def curves(
     seen = Explained(held.whole, 0, np.empty(0), np.empty(0))
     groups = units(seen, level)
     orders = {name: _order(held, groups, values, name) for name, values in scores.items()}
-    which = read_target(target, model.labels) if target != "predicted" else None
     answers = yield held.without((), by, model.mask_id)
-    if not isinstance(which, int):
+    if target == "predicted":
         (probabilities,) = mean_probabilities(model.answers, answers.logits, len(held.windows))
-        which = int(probabilities.argmax())
-    how = Curves(model.answers, held, by, model.mask_id, groups, sizes_of(len(groups)), which)
-    drawn = generator("playground", text, level)
-    random = [drawn.permutation(len(groups)).tolist() for _ in range(ORDERS)]
-    for place, (name, order) in enumerate(orders.items()):
-        asked = [question for each in ([order, *random] if not place else [order]) for question in how.questions(each)]
-        answers = yield asked
-        found = how.curves(answers.logits)
-        line = {"method": name, "fractions": how.fractions, **_drawn(found[0])}
-        if not place:
-            line["random"] = {**_drawn(found[1:].mean(0)), "orders": ORDERS}
+        target = int(probabilities.argmax())
+    sizes = sizes_of(len(groups), len(held.windows))
+    how = Curves(model.answers, held, by, model.mask_id, groups, sizes, target)
+    random = None
+    for name, order in orders.items():
+        found = yield from how.along(order)
+        line = {"method": name, "fractions": how.fractions, **_drawn(found)}
+        if random is None:
+            random = yield from _random(how, text, level)
+            line["random"] = random
         job.tell(line)
 
 
-def sizes_of(units: int) -> list[int]:
-    """How many units have gone at each point of a curve: none at first, all at last."""
-    return sorted({round(units * step / POINTS) for step in range(POINTS + 1)})
+def _random(how: Curves, text: str, level: Level) -> Generator[list[Variant], Answers, dict[str, Any]]:
+    """The mean curves of some random orders."""
+    drawn = generator("playground", text, level)
+    found = []
+    for _ in range(ORDERS):
+        curves = yield from how.along(drawn.permutation(len(how.groups)).tolist())
+        found.append(curves)
+    return {**_drawn(np.mean(found, 0)), "orders": ORDERS}
+
+
+def sizes_of(units: int, windows: int = 1) -> list[int]:
+    """How many units have gone at each point of a curve: none at first, all at last; fewer points of a text that takes
+    many questions at each."""
+    points = max(FEWEST_POINTS, POINTS // windows)
+    return sorted({round(units * step / points) for step in range(points + 1)})
 
 
 def _order(text: Text, groups: list[list[int]], scores: Sequence[float], name: str) -> list[int]:

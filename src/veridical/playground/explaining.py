@@ -1,8 +1,10 @@
-"""The thread that explains: requests a step at a time, where a step is one method on one text.
+"""The threads that explain: requests a step at a time, where a step is one method on one text.
 
-Whoever has had the least of its time so far comes next, so that several people see their first highlights soon. Before
-every pass of the model it asks whether the request is still wanted (model/interruption.py). When nobody waits it does
-what is useful some time (`spare`), and lets go of it as soon as somebody comes.
+There are two of them. A request begins with the one that does what takes little; when that is done it goes over to the
+other (`HAND_OVER`), so that nobody's first highlights wait behind a dear method. In each, whoever comes from the
+address that has had the least time so far is next. Before every pass of the model a step asks whether the request is
+still wanted (model/interruption.py), and one that takes long ends there if others wait. When nobody waits, a thread
+does what is useful some time (`spare`), and lets go of it as soon as somebody comes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,11 @@ from typing import Any
 
 from veridical.model.interruption import between_passes
 from veridical.playground.job import Job
-from veridical.playground.problem import WithdrawnError, problem_of
+from veridical.playground.limits import STEP
+from veridical.playground.problem import LateError, WithdrawnError, problem_of
+
+NAME = "veridical-explaining"
+HAND_OVER = object()  # yielded before the first step that takes long
 
 
 @dataclass(eq=False)
@@ -29,8 +35,11 @@ class _Task:
 
 
 class Explaining(threading.Thread):
-    def __init__(self) -> None:
-        super().__init__(name="veridical-explaining", daemon=True)
+    """`then` is who goes on with what is handed over."""
+
+    def __init__(self, then: Explaining | None = None) -> None:
+        super().__init__(name=f"{NAME}-quick" if then else NAME, daemon=True)
+        self._then = then
         self._tasks: list[_Task] = []
         self._spare: deque[Callable[[], None]] = deque()
         self._wake = threading.Condition()
@@ -70,21 +79,41 @@ class Explaining(threading.Thread):
                 self._at_work = True
                 if self._over:
                     return
-                task = min(self._tasks, key=lambda task: task.spent, default=None)
+                task = self._next()
                 spare = self._spare.popleft() if task is None else None
             if task is not None:
                 self._step(task)
             elif spare is not None:
                 self._try(spare)
 
+    def _next(self) -> _Task | None:
+        """Of the address that had least, the request that had least."""
+        had: dict[str, float] = {}
+        for task in self._tasks:
+            had[task.job.who.peer] = had.get(task.job.who.peer, 0.0) + task.spent
+        return min(self._tasks, key=lambda task: (had[task.job.who.peer], task.spent), default=None)
+
     def _step(self, task: _Task) -> None:
         began = time.perf_counter()
+
+        def check() -> None:
+            task.job.check()
+            if len(self._tasks) > 1 and time.perf_counter() - began > STEP:
+                raise LateError(
+                    f"Others wait, and a method may then take {STEP:g} seconds; ask for fewer samples or steps, "
+                    "shorten the text, or try again later."
+                )
+
         try:
             if not task.job.wanted:
                 raise WithdrawnError
-            with between_passes(task.job.check):
+            with between_passes(check):
                 line = next(task.steps)
-            task.job.tell(line)
+            if line is HAND_OVER and self._then is not None:
+                self._remove(task)
+                self._then.submit(task.job, task.steps)
+            elif line is not HAND_OVER:
+                task.job.tell(line)
         except StopIteration:
             self._end(task, None)
         except WithdrawnError as problem:
@@ -94,9 +123,12 @@ class Explaining(threading.Thread):
         finally:
             task.spent += time.perf_counter() - began
 
-    def _end(self, task: _Task, outcome: Exception | None) -> None:
+    def _remove(self, task: _Task) -> None:
         with self._wake:
             self._tasks.remove(task)
+
+    def _end(self, task: _Task, outcome: Exception | None) -> None:
+        self._remove(task)
         task.job.end(outcome)
 
     def _try(self, work: Callable[[], None]) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from veridical.attribution import Method
-from veridical.core.errors import Caution
+from veridical.core.errors import InputError
+from veridical.core.readable import shown
 from veridical.core.registry import Choice
 from veridical.explanations.exchange import to_row
 from veridical.explanations.explain import attributions
 from veridical.explanations.explanation import Explanation
 from veridical.explanations.passes import BACKWARD
-from veridical.model.target import Which, read_contrast, read_target
+from veridical.model.target import Which, read_contrast
+from veridical.playground.bounding import Planned
+from veridical.playground.explaining import HAND_OVER
+from veridical.playground.hearing import heard
 from veridical.playground.job import Job
 from veridical.playground.limits import REMEMBERED
 from veridical.playground.problem import ProblemError, WithdrawnError, problem_of
@@ -26,76 +29,95 @@ from veridical.playground.text import read
 Key = tuple[str, str, str | None, str, Which]  # model, text, context, method, what is explained
 
 
-class Explainer:
-    """Explains, and remembers the last explanations: an export or a comparison of what is on the page costs nothing.
+@dataclass(frozen=True)
+class Question:
+    """A text, and the methods that explain it, the least work first."""
 
-    Only the thread that explains uses it.
-    """
+    text: str
+    context: str | None
+    plan: Sequence[Planned]
+    which: Which = "predicted"
+
+
+class Explainer:
+    """Explains, and remembers the last explanations: an export or a comparison of what is on the page costs nothing."""
 
     def __init__(self, budget: int | None = None) -> None:
         self._budget = budget
         self._held: OrderedDict[Key, tuple[Explanation, list[str]]] = OrderedDict()
+        self._lock = threading.Lock()  # of what is remembered
+
+    def remembered(
+        self, model: Served, asked: Question, choice: Choice[Method]
+    ) -> tuple[Explanation, list[str]] | None:
+        key = _key(model, asked, choice)
+        with self._lock:
+            if key in self._held:
+                self._held.move_to_end(key)
+            return self._held.get(key)
 
     def explain(
-        self, model: Served, text: str, context: str | None, choice: Choice[Method], which: Which
+        self, model: Served, asked: Question, choice: Choice[Method], *, quick: bool = False
     ) -> tuple[Explanation, list[str]]:
-        """The explanation of a text, in windows where it is long, and what is to be said about it."""
-        key = (model.name, text, context, choice.label, which)
-        if key in self._held:
-            self._held.move_to_end(key)
-            return self._held[key]
-        clf = model.explains
-        held = read(clf, text, context)
-        with _heard() as notes:
-            (found,) = attributions(clf, held.windows, choice, which, budget=self._budget)
+        """The explanation of a text, in windows where it is long, and what is to be said about it.
+
+        `quick`: by the thread that does what takes little, which has a classifier of its own.
+        """
+        if (known := self.remembered(model, asked, choice)) is not None:
+            return known
+        clf = model.quick if quick else model.explains
+        held = read(clf, asked.text, asked.context)
+        with heard() as notes:
+            (found,) = attributions(clf, held.windows, choice, asked.which, budget=self._budget)
         if len(held.windows) > 1:
             notes.append(f"Longer than the model reads: explained in {len(held.windows)} windows that share tokens.")
-        self._held[key] = Explanation.of(clf, found), notes
-        while len(self._held) > REMEMBERED:
-            self._held.popitem(last=False)
-        return self._held[key]
+        result = Explanation.of(clf, found), notes
+        with self._lock:
+            self._held[_key(model, asked, choice)] = result
+            while len(self._held) > REMEMBERED:
+                self._held.popitem(last=False)
+        return result
 
 
-@contextmanager
-def _heard() -> Iterator[list[str]]:
-    """Our own warnings of this thread, as sentences; those of others go where they went."""
-    notes: list[str] = []
-    mine = threading.get_ident()
-    with warnings.catch_warnings():
-        before = warnings.showwarning
+def _key(model: Served, asked: Question, choice: Choice[Method]) -> Key:
+    return model.name, asked.text, asked.context, choice.label, asked.which
 
-        def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-            if threading.get_ident() != mine:
-                before(message, category, *where, **more)
-            elif issubclass(category, Caution):
-                notes.append(str(message))
 
-        warnings.simplefilter("always", Caution)
-        warnings.showwarning = show
-        yield notes
+class Steps:
+    """The steps of one request: it begins with the quick thread, and goes over before the first that is not quick."""
+
+    def __init__(self, explainer: Explainer, asked: Question, job: Job):
+        self._explainer, self._asked, self._job = explainer, asked, job
+        self._quick = True
+
+    def goes_over(self, models: Sequence[Served], each: Planned) -> bool:
+        known = all(self._explainer.remembered(model, self._asked, each.choice) for model in models)
+        if not self._quick or each.quick or known:
+            return False
+        self._quick = False
+        return True
+
+    def explain(self, model: Served, each: Planned) -> tuple[Explanation, list[str]]:
+        self._job.check()
+        return self._explainer.explain(model, self._asked, each.choice, quick=self._quick)
 
 
 def lines(
-    explainer: Explainer,
-    model: Served,
-    text: str,
-    context: str | None,
-    choices: Sequence[Choice[Method]],
-    which: Which,
-    job: Job,
-    counted: Mapping[str, float],
-) -> Iterator[dict[str, Any]]:
+    explainer: Explainer, model: Served, asked: Question, job: Job, counted: Mapping[str, float]
+) -> Iterator[Any]:
     """A line for every method, or why there is none; `counted` are the passes that methods were seen to take."""
-    for choice in choices:
+    steps = Steps(explainer, asked, job)
+    for each in asked.plan:
+        if steps.goes_over([model], each):
+            yield HAND_OVER
         try:
-            job.check()
-            explanation, notes = explainer.explain(model, text, context, choice, which)
+            explanation, notes = steps.explain(model, each)
         except WithdrawnError:
             raise
         except Exception as problem:
-            yield failed(choice, problem)
+            yield failed(each.choice, problem)
             continue
-        line = line_of(explanation, choice.entry, notes, counted.get(choice.label, 0.0))
+        line = line_of(explanation, each.choice.entry, notes, counted.get(each.choice.label, 0.0))
         job.passes += line["passes"]
         yield line
 
@@ -125,27 +147,27 @@ def line_of(explanation: Explanation, method: Method, notes: Sequence[str], coun
     }
 
 
-def all_of(
-    explainer: Explainer,
-    model: Served,
-    text: str,
-    context: str | None,
-    choices: Sequence[Choice[Method]],
-    which: Which,
-    job: Job,
-) -> Iterator[Explanation]:
+def all_of(explainer: Explainer, model: Served, asked: Question, job: Job) -> Iterator[Any]:
     """Every explanation, and an error where there is one that does not work: for a file that shall be whole."""
-    for choice in choices:
-        job.check()
-        yield explainer.explain(model, text, context, choice, which)[0]
+    steps = Steps(explainer, asked, job)
+    for each in asked.plan:
+        if steps.goes_over([model], each):
+            yield HAND_OVER
+        yield steps.explain(model, each)[0]
 
 
-def checked_target(model: Served, target: str) -> str:
-    """A class of the model, or `predicted`; texts that people type have no gold label."""
+def checked_target(model: Served, target: str) -> int | Literal["predicted"]:
+    """A class of the model, or `predicted`; texts that people type have no gold label, but a class may be named so."""
+    if target == "predicted":
+        return "predicted"
+    if target in model.labels:
+        return model.labels.index(target)
+    if target.isdecimal() and len(target) < 10 and int(target) < len(model.labels):
+        return int(target)
     if target == "gold":
         raise ProblemError(422, "input", "A text that is typed has no gold label; choose predicted or a class.")
-    read_target(target, model.labels)
-    return target
+    allowed = ", ".join(f"{place} ({name})" for place, name in enumerate(model.labels))
+    raise InputError(f"The target {shown(target)} is not a class of {model.name}; allowed: predicted, {allowed}.")
 
 
 def checked_question(model: Served, target: str, contrast: str | None) -> Which:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from veridical.playground import limits, methods
 from veridical.playground.answering import Answering, Asking
 from veridical.playground.explaining import Explaining
 from veridical.playground.explanations import Explainer
-from veridical.playground.job import Job
+from veridical.playground.job import Job, Who
 from veridical.playground.problem import ProblemError
 from veridical.playground.served import Served
+
+WRITERS = 2  # files that are written at once
 
 
 @dataclass(frozen=True)
@@ -55,14 +58,18 @@ class House:
         self.costs = {name: methods.Costs() for name in self.models}
         self.explainer = Explainer(self.budget)
         self.answering, self.explaining = Answering(self.budget), Explaining()
+        self.quick = Explaining(then=self.explaining)
+        self.writing = asyncio.Semaphore(WRITERS)  # of files, in threads beside the loop
         self.predictions: dict[tuple[str, str], Any] = {}  # of whole splits, by model and split
         self._jobs: set[Job] = set()
+        self._quick: set[Job] = set()  # predictions and the like: they do not wait behind the others
         self._sessions: dict[tuple[str, str, str], Job] = {}  # by session, model and kind
 
     def open(self) -> None:
         """Start the threads, and have what methods cost counted when nobody waits, the cheap ones first."""
         self.answering.start()
         self.explaining.start()
+        self.quick.start()
         for name, model in self.models.items():
             specs = methods.specs_of(self.audited(model))
             for spec in sorted(specs, key=lambda spec: self.costs[name].order(methods.known.choose(spec))):
@@ -73,13 +80,19 @@ class House:
     def close(self) -> None:
         self.answering.stop()
         self.explaining.stop()
+        self.quick.stop()
 
     # -- what there is ----------------------------------------------------------------------------------------
 
-    def model(self, name: str) -> Served:
-        if name not in self.models:
+    def model(self, name: str | None) -> Served:
+        """The model of a request, which may leave it out where there is but one."""
+        if name is None and len(self.models) == 1:
+            return next(iter(self.models.values()))
+        if name is None and self.models:
+            raise ProblemError(422, "missing", f"model is missing; name one of: {', '.join(self.models)}.")
+        if name is None or name not in self.models:
             there = ", ".join(self.models) or "none, it only watches work"
-            raise ProblemError(404, "model", f"There is no model {name[:80]!r} here; there is: {there}.")
+            raise ProblemError(404, "model", f"There is no model {(name or '')[:80]!r} here; there is: {there}.")
         return self.models[name]
 
     def audited(self, model: Served) -> AuditSummary | None:
@@ -96,37 +109,57 @@ class House:
 
     # -- work -------------------------------------------------------------------------------------------------
 
-    def job(self) -> Job:
-        """A place in the queue, if there is one."""
-        self._jobs = {job for job in self._jobs if not job.over}
-        if len(self._jobs) >= self.queue:
-            raise ProblemError(
-                429, "busy", f"{self.queue} requests are under way or waiting, which is all; try again in a moment."
-            )
-        job = Job(self.seconds)
-        self._jobs.add(job)
-        return job
-
-    async def ask(self, model: Served, asker: Asking) -> Any:
-        """The result of some questions."""
-        job = self.job()
+    async def ask(self, who: Who, model: Served, asker: Asking) -> Any:
+        """The result of some quick questions."""
+        job = self._job(who, self._quick, min(limits.QUICK, self.queue))
         self.answering.submit(job, model.answers, asker)
         return await job.result()
 
-    def ask_along(self, job: Job, model: Served, asker: Asking) -> Job:
-        """The same, for a reader who takes each line as it comes."""
-        self.answering.submit(job, model.answers, asker)
+    def ask_along(self, who: Who, model: Served, asker: Callable[[Job], Asking]) -> Job:
+        """Curves, for a reader who takes each line as it comes. A newer request of the session takes their place."""
+        job = self._job(who, self._jobs, self.queue)
+        self._newest(model.name, "curves", ("curves",), job)
+        self.answering.submit(job, model.answers, asker(job))
         return job
 
-    def explain_along(self, job: Job, steps: Iterator[Any]) -> Job:
-        self.explaining.submit(job, steps)
+    def explain_along(
+        self,
+        who: Who,
+        model: Served,
+        steps: Callable[[Job], Iterator[Any]],
+        kind: str = "export",
+        replaces: Sequence[str] = (),
+    ) -> Job:
+        """Explanations, for such a reader; what earlier requests of the session still do of some kinds is withdrawn."""
+        job = self._job(who, self._jobs, self.queue)
+        self._newest(model.name, kind, replaces, job)
+        self.quick.submit(job, steps(job))
         return job
 
-    def newest(self, session: str, model: str, kind: str, replaces: Sequence[str], job: Job) -> None:
+    def _job(self, who: Who, lane: set[Job], most: int) -> Job:
+        """A place in a queue, if there is one. Whoever takes it submits it at once: nothing may fail between."""
+        lane.difference_update([job for job in lane if not job.counts])
+        share = most - most // 4
+        if len(lane) >= most:
+            raise _busy(f"{most} requests are under way or waiting, which is all")
+        if sum(job.who.peer == who.peer for job in lane) >= share:
+            raise _busy(f"{share} requests from your address are under way or waiting, which is its share")
+        if sum(job.who == who for job in lane) >= limits.SESSION:
+            raise _busy(f"{limits.SESSION} requests of this session are under way or waiting, which is its share")
+        job = Job(self.seconds, who)
+        lane.add(job)
+        return job
+
+    def _newest(self, model: str, kind: str, replaces: Sequence[str], job: Job) -> None:
         """Withdraw what earlier requests of a session still do for a model, and remember this one."""
+        session = job.who.session
         for other in replaces:
             earlier = self._sessions.pop((session, model, other), None)
             if earlier is not None:
                 earlier.withdraw()
         self._sessions = {key: held for key, held in self._sessions.items() if not held.over}
         self._sessions[session, model, kind] = job
+
+
+def _busy(what: str) -> ProblemError:
+    return ProblemError(429, "busy", f"{what}; try again in a moment.")

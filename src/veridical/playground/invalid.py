@@ -28,15 +28,23 @@ def sentence_of(errors: Sequence[Mapping[str, Any]]) -> ProblemError:
         return ProblemError(422, "unknown", f"There is no field {where}; leave it out.")
     if kind == "missing":
         return ProblemError(422, "missing", f"{where} is missing; give it.")
-    if kind == "json_invalid":
-        return ProblemError(422, "json", "The body of the request is not JSON; send one object.")
+    if kind == "json_invalid" or not _names(error["loc"]):
+        return ProblemError(
+            422,
+            "json",
+            'The body of the request is no JSON object; send one, such as {"text": "..."}, as application/json.',
+        )
     message = one_line(str(error["msg"]))
     return ProblemError(422, "invalid", f"{where} is {shown(error.get('input'))}: {message[:1].lower()}{message[1:]}.")
 
 
+def _names(location: Sequence[Any]) -> list[Any]:
+    return [part for part in location if part not in ("body", "query")]
+
+
 def _place(location: Sequence[Any]) -> str:
     """`body.erased.3` as people say it: erased, entry 4."""
-    names = [part for part in location if part not in ("body", "query")]
+    names = _names(location)
     if not names:
         return "The request"
     said = one_line(str(names[0]))[:80]

@@ -10,16 +10,26 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 from veridical.playground.limits import SECONDS
 from veridical.playground.problem import LateError, WithdrawnError
 
 
+@dataclass(frozen=True)
+class Who:
+    """Who asks: the address that a request comes from, and the session that it names."""
+
+    peer: str = ""
+    session: str = ""
+
+
 class Job:
     """One request's work. It is made on the event loop."""
 
-    def __init__(self, seconds: float = SECONDS):
+    def __init__(self, seconds: float = SECONDS, who: Who | None = None):
+        self.who = who or Who()
         self._loop = asyncio.get_running_loop()
         self._told: asyncio.Queue[tuple[bool, Any]] = asyncio.Queue()
         self._withdrawn = threading.Event()
@@ -67,6 +77,11 @@ class Job:
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began
+
+    @property
+    def counts(self) -> bool:
+        """Whether it takes a place: what is over does not, nor what should have been long ago."""
+        return not self.over and self.seconds <= self._seconds
 
     async def lines(self) -> AsyncIterator[Any]:
         """Results as they come; whoever stops reading withdraws it."""

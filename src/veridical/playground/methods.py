@@ -22,7 +22,7 @@ from veridical.playground.served import Served
 
 LENGTH = 30  # tokens of the text that costs are counted on
 FILLER = "the film was not as good as the book that it came from , and the plot is a bore "
-STANDINGS = {"believe": "believe", "as_good": "as good", "open": "open", "behind": "behind"}
+STANDINGS = {"believe": "believe", "as_good": "as good", "open": "open", "behind": "worse"}
 STANDINGS |= {"chance": "no better than chance"}
 # What is shown before anybody chooses: quick ones of different kinds, then two that people ask for first.
 FIRST = ("attention", "input_x_gradient", "attnlrp", "alti", "occlusion", "integrated_gradients")
@@ -93,10 +93,13 @@ def listed(model: Served, costs: Costs, audit: AuditSummary | None) -> dict[str,
 
 
 def default(specs: Sequence[str], costs: Costs, audit: AuditSummary | None) -> list[str]:
-    """What to show first: what the audit says to believe, and some of different kinds; the cheapest first."""
+    """What to show first: what the audit says to believe, then some of different kinds, the cheapest of them first."""
     believed = [] if audit is None or not audit.verdicts else [*audit.verdicts[0].believe]
     wanted = dict.fromkeys([*believed, *FIRST])
-    return sorted((spec for spec in wanted if spec in specs), key=lambda spec: costs.order(known.choose(spec)))
+    return sorted(
+        (spec for spec in wanted if spec in specs),
+        key=lambda spec: (spec not in believed, costs.order(known.choose(spec))),
+    )
 
 
 def chosen(specs: Iterable[str], costs: Costs) -> list[Choice[Method]]:
@@ -126,6 +129,12 @@ def standing(spec: str, audit: AuditSummary) -> dict[str, str]:
     """Where a method stands at home, in a word and in a sentence."""
     rows = ranking(audit)
     mine = next((row for row in rows if row.method == spec), None)
+    others = [row.method for row in rows if base_name(row.method) == base_name(spec)]
+    if mine is None and others:
+        return {
+            "standing": "not asked",
+            "sentence": f"The audit asked it with other options: {', '.join(others)}; of these here nothing is known.",
+        }
     if mine is None:
         return {
             "standing": "not asked",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fastapi import FastAPI
-from starlette.responses import FileResponse
+from fastapi import FastAPI, Request
+from starlette.responses import FileResponse, Response
 
 from veridical.playground.house import House
 from veridical.playground.problem import ProblemError
@@ -31,8 +31,11 @@ def add(app: FastAPI, house: House) -> None:
 
     @app.get("/", include_in_schema=False)
     @app.get("/embed", include_in_schema=False)
-    async def page() -> FileResponse:
-        return found(STATIC, "index.html", KINDS)
+    async def page(request: Request) -> Response:
+        if not getattr(request.state, "waits", False):
+            return found(STATIC, "index.html", KINDS)
+        text = (STATIC / "index.html").read_text(encoding="utf-8").replace("<html ", "<html data-waits ", 1)
+        return Response(text, media_type=KINDS[".html"])
 
     @app.get("/static/{path:path}", include_in_schema=False)
     async def static(path: str) -> FileResponse:
@@ -48,14 +51,15 @@ def add(app: FastAPI, house: House) -> None:
 
 def found(folder: Path, path: str, kinds: dict[str, str]) -> FileResponse:
     """A file of a kind that is shown, inside a folder, wherever links lead."""
+    home = os.path.realpath(folder)
     try:
-        home = os.path.realpath(folder)
         real = os.path.realpath(os.path.join(home, path))
         inside = os.path.commonpath([home, real]) == home and os.path.isfile(real)
     except (OSError, ValueError):  # a null byte, a name that is too long
         inside, real = False, ""
     kind = kinds.get(os.path.splitext(real)[1].lower())
-    hidden = any(part.startswith(".") for part in Path(path).parts)
+    inner = os.path.relpath(real, home) if inside else path  # a link may lead to what is hidden
+    hidden = any(part.startswith(".") for part in (*Path(path).parts, *Path(inner).parts))
     if not inside or kind is None or hidden:
         raise nothing()
     return FileResponse(real, media_type=kind)

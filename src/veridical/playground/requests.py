@@ -22,11 +22,12 @@ Source = Literal["data", "audit"]
 
 
 class Asked(BaseModel):
-    """A text for a model. `context` is read beside it, and never explained or erased."""
+    """A text for a model, which may be left out where one is served. `context` is read beside it, and never explained
+    or erased."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    model: Name
+    model: Name | None = None
     text: Words
     context: Words | None = None
 
@@ -40,13 +41,14 @@ class PredictAsked(Asked):
 
 
 class ExplainAsked(Asked):
-    """A newer request of the same session for the same model takes the place of this one."""
+    """A session is a name of your choice: a newer request of the same session for the same model takes the place of
+    this one. Left out, it is the connection."""
 
     methods: Specs
     target: Name = "predicted"
     contrast: Name | None = None
     level: Level = "word"
-    session: Name
+    session: Name | None = None
 
 
 class CurvesAsked(Asked):
@@ -56,7 +58,7 @@ class CurvesAsked(Asked):
     operator: Operator = "delete"
     level: Level = "token"
     target: Name = "predicted"
-    session: Name
+    session: Name | None = None
 
 
 class AgreementAsked(Asked):
@@ -76,7 +78,7 @@ class ExportAsked(Asked):
 class OfModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    model: Name
+    model: Name | None = None
 
 
 class ExamplesAsked(OfModel):
@@ -151,7 +153,7 @@ class Info(BaseModel):
 
 
 class Found(BaseModel):
-    standing: Literal["believe", "as good", "open", "behind", "no better than chance", "not asked", "no verdict"]
+    standing: Literal["believe", "as good", "open", "worse", "no better than chance", "not asked", "no verdict"]
     sentence: str
 
 
@@ -220,7 +222,11 @@ class Browsed(BaseModel):
 
 
 class Examples(BaseModel):
+    """Where `read` texts are fewer than `of`, predictions are still worked out, and the order is that so far."""
+
     total: int
+    read: int
+    of: int
     examples: list[Browsed]
 
 

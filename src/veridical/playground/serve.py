@@ -57,6 +57,16 @@ class Playground:
         return f"{self.address}/?token={self.token}"
 
     @property
+    def far_url(self) -> str | None:
+        """The same for other machines, where they may reach it."""
+        from veridical.playground.gate import is_public
+
+        if not is_public(self._host):
+            return None
+        name = socket.getfqdn() if self._host in ("0.0.0.0", "::") else self._host
+        return f"http://{f'[{name}]' if ':' in name else name}:{self.port}/?token={self.token}"
+
+    @property
     def models(self) -> list[Served]:
         return list(self.house.models.values())
 
@@ -116,6 +126,7 @@ def _opened(
 
     from veridical.model.load import classifier_of
     from veridical.playground.app import application
+    from veridical.playground.connection import Connection
     from veridical.playground.gate import Gate
     from veridical.playground.house import House
     from veridical.playground.served import served
@@ -128,19 +139,18 @@ def _opened(
     settings = uvicorn.Config(
         gate,
         loop="asyncio",
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=2,
-        limit_concurrency=4 * limits.QUEUE,
     )
     house.open()
     playground = Playground(house, uvicorn.Server(settings), sockets, options.host, token)
     if options.open_page:
-        webbrowser.open(playground.url)
+        webbrowser.open(f"{playground.address}/?code={gate.once()}")  # all users can read command lines
     return playground
 
 
@@ -173,6 +183,10 @@ def _checked(options: ServeOptions) -> list[Any]:
 
 def _check_access(options: ServeOptions) -> None:
     insist_on_characters(options.host, "host")
+    if not options.host.strip():
+        raise InputError(
+            f"host is empty; name an address of this machine, such as 127.0.0.1, or leave {option('host')} out."
+        )
     if options.token is not None and not TOKEN.fullmatch(options.token):
         raise InputError(
             f"The token is {shown(options.token)}; it must be 16 to 200 letters, digits, - or _: or leave it out for a "

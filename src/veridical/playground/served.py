@@ -1,5 +1,5 @@
-"""A model as the playground holds it: under a short name, once for the thread that explains and once for the one that
-answers, both with the same weights."""
+"""A model as the playground holds it: under a short name, once for each of the threads that explain and once for the
+one that answers, all with the same weights."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Served:
     name: str
     path: str
     explains: Classifier
+    quick: Classifier  # explains, too: what takes little, beside what takes long
     answers: Classifier
 
     @property
@@ -66,7 +67,9 @@ def served(classifiers: Sequence[Classifier]) -> list[Served]:
         name = _short(clf.name)
         same = sum(other == name or other.startswith(f"{name} (") for other in names)
         names.append(f"{name} ({same + 1})" if same else name)
-    return [Served(name, clf.name, twin(clf), twin(clf)) for name, clf in zip(names, classifiers, strict=True)]
+    return [
+        Served(name, clf.name, twin(clf), twin(clf), twin(clf)) for name, clf in zip(names, classifiers, strict=True)
+    ]
 
 
 def _short(name: str) -> str:

@@ -18,6 +18,7 @@ from veridical.playground.limits import TOKENS, WINDOWS
 from veridical.playground.problem import ProblemError
 
 SHARED = 4  # windows share one part in so many of their tokens
+ID = "0"  # as `explain` names a plain text: methods that draw then draw the same
 _NOTHING = np.empty(0, dtype=np.float32)
 
 
@@ -59,7 +60,7 @@ def read(clf: Classifier, text: str, context: str | None = None) -> Text:
     insist_on_characters(context or "", "The context")
     if not text.strip():
         raise InputError("The text is empty; write some words.")
-    example = Example("text", text, context=context)
+    example = Example(ID, text, context=context)
     (first,) = clf.encode([example])
     if not first.cut:
         return Text(first, (first,))

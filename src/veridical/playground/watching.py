@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 from veridical.audits.caveats import with_caveats
 from veridical.audits.looks import PART
 from veridical.audits.record import SUMMARY, read_summary
-from veridical.core import store
+from veridical.core import store, stored
 from veridical.core.errors import InputError
+from veridical.core.readable import one_line
 from veridical.grid.liveness import WORK, is_alive
 from veridical.grid.status import GridStatus, RunStatus, grids, status
 from veridical.playground.house import House
+from veridical.playground.requests import WatchedFolder
 
 MOST = 200  # things in one answer
 ALIVE = 120.0  # seconds without a write after which a training counts as stopped
 TITLES = {"report.html": "report", "record.html": "audit record"}
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 def folders(house: House) -> list[Row]:
@@ -30,29 +34,69 @@ def folders(house: House) -> list[Row]:
 
 
 def _inside(house: House, name: str, root: Path) -> Iterator[Row]:
-    key = house.key(root)
-    held = grids(root)
-    for grid in held:
-        yield _row(name, root, key, grid.folder, **_of_grid(grid))
+    """Every piece of work by itself: one that cannot be read is a row that says so, and the others are shown."""
+    place = name, root, house.key(root)
+    held = _read(grids, root)
+    if isinstance(held, str):
+        yield _row(*place, root, **_broken("grid", held))
+        held = []
     inside = {grid.folder for grid in held}
-    for run in status(root):
+    for grid in held:
+        yield _row(*place, grid.folder, **_facts("grid", lambda grid=grid: _of_grid(grid)))
+    runs = _read(status, root)
+    if isinstance(runs, str):
+        yield _row(*place, root, **_broken("train", runs))
+        runs = []
+    for run in runs:
         if run.state != "done" or not inside & {run.folder, *run.folder.parents}:
-            yield _row(name, root, key, run.folder, **_of_run(run))
+            yield _row(*place, run.folder, **_facts("train", lambda run=run: _of_run(run)))
     for folder in _audits(root):
         if folder not in inside:
-            yield _row(name, root, key, folder, **_of_audit(folder))
+            yield _row(*place, folder, **_facts("audit", lambda folder=folder: _of_audit(folder)))
+
+
+def _read(look: Callable[[Path], list[T]], root: Path) -> list[T] | str:
+    """What there is, or why it cannot be told: whatever others left in a folder must not hide the rest of it."""
+    try:
+        return look(root)
+    except Exception as problem:
+        return _reason(problem)
+
+
+def _facts(kind: str, told: Callable[[], Row]) -> Row:
+    try:
+        facts = told()
+        WatchedFolder.model_validate({"name": "", "pages": [], **facts})  # as the answer has to be
+        return facts
+    except Exception as problem:
+        return _broken(kind, _reason(problem))
+
+
+def _broken(kind: str, problem: str) -> Row:
+    row = {"kind": kind, "state": "broken", "done": 0, "of": None, "seconds_left": None}
+    return {**row, "figures": {"problem": problem}}
+
+
+def _reason(problem: Exception) -> str:
+    return _shown(one_line(str(problem)) or type(problem).__name__)
+
+
+def _shown(text: str) -> str:
+    """A name of a file as people can read it; one that is no UTF-8 has marks in the place of what is none."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _row(name: str, root: Path, key: str, folder: Path, **facts: Any) -> Row:
     place = folder.relative_to(root).as_posix()
-    pages = sorted(path.name for path in folder.glob("*.html") if path.is_file())
     prefix = "" if place == "." else f"{place}/"
+    names = [f"{prefix}{path.name}" for path in sorted(folder.glob("*.html")) if path.is_file()]
     return {
-        "name": name if place == "." else f"{name}/{place}",
+        "name": _shown(name if place == "." else f"{name}/{place}"),
         **facts,
         "pages": [
-            {"title": TITLES.get(page, page.removesuffix(".html")), "url": f"/watched/{key}/{prefix}{page}"}
-            for page in pages
+            {"title": TITLES.get(Path(page).name, Path(page).stem), "url": f"/watched/{key}/{quote(page)}"}
+            for page in names
+            if _shown(page) == page  # no address leads to any other
         ],
     }
 
@@ -100,17 +144,15 @@ def _audits(root: Path) -> list[Path]:
 
 
 def _of_audit(folder: Path) -> Row:
-    try:
-        spec = store.read_json(folder / "spec.json")
-        corpora, looks = list(spec["corpora"]), list(spec["looks"])
-    except (InputError, KeyError, TypeError) as problem:
-        broken = {"kind": "audit", "state": "broken", "done": 0, "of": None, "seconds_left": None}
-        return {**broken, "figures": {"problem": str(problem)}}
+    spec = stored.read_fields(folder / "spec.json", "corpora", "looks")
+    corpora, looks = [str(name) for name in spec["corpora"]], list(spec["looks"])
+    if not looks or not all(isinstance(look, int) for look in looks):
+        raise InputError("spec.json has no looks, which are numbers of texts.")
     texts = {name: _texts(folder / "corpora" / store.slug(name)) for name in corpora}
     done, of = sum(texts.values()), looks[-1] * len(corpora)
     alive, ended = is_alive(folder / WORK), (folder / SUMMARY).is_file()
     left = None
-    if alive and done:
+    if alive and done and (folder / "stamp.json").is_file():
         worked = time.time() - (folder / "stamp.json").stat().st_mtime
         left = worked / done * max(0, of - done)
     return {

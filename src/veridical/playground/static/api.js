@@ -14,6 +14,9 @@ export class Refusal extends Error {
 
 export class Lost extends Error {}
 
+// What a notebook frames at /embed sends no cookies: without the token behind the # nothing works there.
+const FRAMED = location.pathname.endsWith("/embed");
+
 // In a notebook the page stands in a foreign frame, where cookies do not work: the token comes after the # and stays in memory.
 let bearer = "";
 {
@@ -41,7 +44,7 @@ async function refused(response) {
 }
 
 async function ask(path, body, signal) {
-  const how = { signal, headers: { Accept: "application/json, application/x-ndjson, */*" } };
+  const how = { signal, credentials: FRAMED ? "omit" : "same-origin", headers: { Accept: "application/json, application/x-ndjson, */*" } };
   if (bearer) how.headers.Authorization = `Bearer ${bearer}`;
   if (body !== undefined) {
     how.method = "POST";

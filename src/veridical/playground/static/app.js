@@ -49,9 +49,16 @@ async function start() {
     $("said").replaceChildren(make("p", "soft", "What the model says of a text stands here."));
     $("counted").textContent = "";
     $("told").hidden = true;
+    document.body.classList.remove("stale");
     return;
   }
   document.body.classList.add("stale");
+  const most = desk.info.limits?.characters ?? Infinity;
+  const length = Math.max([...state.text].length, [...state.context].length);
+  if (length > most) { // what would be refused is not asked
+    complain($("text-error"), `The text has ${length.toLocaleString("en")} characters and ${most.toLocaleString("en")} are the most; shorten it.`);
+    return;
+  }
   const { signal } = aboutText;
   try {
     await Promise.all(desk.sides.map((one) => read(one, signal)));
@@ -195,6 +202,8 @@ function typing() {
   follow(null);
   state.text = $("text").value;
   state.context = $("context").value;
+  remember(); // before the pause: who leaves for another view within it keeps what was typed
+  links();
   clearTimeout(typed);
   typed = setTimeout(start, PAUSE);
 }
@@ -356,4 +365,16 @@ async function firstExample(found) {
   }
 }
 
-openPage();
+// A page that another site led to shows its text, and asks nothing of the server before a click.
+function openNow() {
+  if (!document.documentElement.hasAttribute("data-waits")) return openPage();
+  $("play").hidden = $("waits").hidden = false;
+  $("text").value = recall(location.hash).text ?? "";
+  $("explain-now").addEventListener("click", () => {
+    document.documentElement.removeAttribute("data-waits");
+    $("waits").hidden = true;
+    openPage();
+  });
+}
+
+openNow();

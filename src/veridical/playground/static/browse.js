@@ -7,6 +7,8 @@ import { $, complain, make, options, probability } from "./dom.js";
 import { fragment, remember, state } from "./state.js";
 
 const AT_ONCE = 20;
+const AGAIN = 1000; // milliseconds until predictions that are still worked out are asked for again
+let later = null;
 let controller = null;
 
 const said = (label) => [label ?? []].flat().join(", ") || "no class";
@@ -39,21 +41,28 @@ export async function drawExamples() {
     return;
   }
   $("split").value = `${state.source} ${state.split}`;
+  const told = state.source === "audit"; // only an audit knows where methods disagree
+  $("sort").querySelector('[value="disagreeing"]').disabled = !told;
+  if (!told && state.sort === "disagreeing") state.sort = "first";
   $("sort").value = state.sort;
   $("list").setAttribute("aria-busy", "true");
   const asked = new URLSearchParams({ model: state.model, source: state.source, split: state.split, sort: state.sort, offset: state.offset, limit: AT_ONCE });
+  clearTimeout(later);
   try {
-    show(await get(`api/examples?${asked}`, controller.signal));
+    const found = await get(`api/examples?${asked}`, controller.signal);
+    show(found);
+    if (found.read < found.of) later = setTimeout(() => state.view === "examples" && drawExamples(), AGAIN);
   } catch (error) {
     if (report(error, $("examples-error"), drawExamples, drawExamples)) show({ total: 0, examples: [] });
   }
 }
 
-function show({ total, examples }) {
+function show({ total, examples, read = 0, of = 0 }) {
   $("list").replaceChildren(...examples.map(item));
   $("list").start = state.offset + 1;
   $("list").removeAttribute("aria-busy");
   $("where").textContent = total ? `${state.offset + 1} to ${state.offset + examples.length} of ${total.toLocaleString("en")}` : "none";
+  if (read < of) $("where").append(`; ${read.toLocaleString("en")} of ${of.toLocaleString("en")} texts read so far`);
   $("previous").disabled = state.offset === 0;
   $("next").disabled = state.offset + examples.length >= total;
 }

@@ -1,6 +1,6 @@
 // A card per method: what it says of the text, what the audit found about it, what it cost, and its curves.
 
-import { desk, explained, first } from "./desk.js";
+import { desk, explained, first, lacking } from "./desk.js";
 import { complain, count, duration, make, prose } from "./dom.js";
 import { plots } from "./curves.js";
 import { highlight, legend, spoken } from "./highlight.js";
@@ -8,8 +8,8 @@ import { markOnly, paint } from "./marks.js";
 import { state } from "./state.js";
 import { ranked, scoresOf, units } from "./text.js";
 
-const SIGNS = { believe: "✓", "as good": "≈", open: "?", behind: "↓", "no better than chance": "✗" };
-const WORDS = { behind: "worse", "no better than chance": "do not use" }; // as the audit's own page has them
+const SIGNS = { believe: "✓", "as good": "≈", open: "?", worse: "↓", "no better than chance": "✗" };
+const WORDS = { "no better than chance": "do not use" }; // as the audit's own page has it
 let led = null; // the method whose slider chose what is marked
 
 export function badge(audit) {
@@ -38,6 +38,7 @@ function slider(method, changed) {
   const shown = make("output", "n", "0");
   const label = make("label", "", make("span", "does", "Erase its top"));
   label.htmlFor = range.id;
+  label.append(make("span", "hush", ` words of ${method}`)); // every slider says which it is
   range.addEventListener("input", () => {
     led = method;
     markOnly(topOf(method, Number(range.value)));
@@ -87,6 +88,8 @@ function column(one, method) {
     return box;
   }
   if (!one.reading) return box;
+  const instead = lacking(one, state);
+  if (instead) box.append(make("p", "note soft", instead));
   box.append(highlight(one, answer), make("p", "hush", spoken(one, answer)), legend(answer));
   for (const note of answer.notes ?? []) box.append(make("p", "note soft", ...prose(note)));
   box.append(make("div", "plots"));

@@ -1,6 +1,6 @@
 // A model is chosen: what it reads, how words can be erased for it, which classes and methods it has.
 
-import { get } from "./api.js";
+import { Lost, Refusal, get } from "./api.js";
 import { desk, modelOf } from "./desk.js";
 import { $, count, make, options, prose } from "./dom.js";
 import { drawPicker } from "./picker.js";
@@ -24,7 +24,7 @@ export async function chooseModel(changed) {
   options($("contrast"), [["", "no other class"], ["second", "the likeliest other"], ...model.labels.map((label) => [label, label])], state.contrast);
   const found = await methodsOf(model);
   const offered = state.methods.filter((spec) => desk.methods.has(spec.split(":")[0]));
-  state.methods = offered.length ? offered : found.default;
+  state.methods = offered.length || state.none ? offered : found.default;
   $("audited").replaceChildren(...audited(model, desk.info.audit));
   drawPicker($("picked"), $("choices"), changed);
   if (found.counting) recount = setTimeout(() => countAgain(model, changed), RECOUNT);
@@ -38,7 +38,14 @@ async function methodsOf(model) {
 
 async function countAgain(model, changed) {
   if (model.name !== state.model) return;
-  const found = await methodsOf(model);
+  let found;
+  try {
+    found = await methodsOf(model);
+  } catch (error) {
+    if (!(error instanceof Lost) && !(error instanceof Refusal)) throw error;
+    recount = setTimeout(() => countAgain(model, changed), RECOUNT); // whoever asks for more than this says what is wrong
+    return;
+  }
   drawPicker($("picked"), $("choices"), changed);
   if (found.counting) recount = setTimeout(() => countAgain(model, changed), RECOUNT);
 }

@@ -21,14 +21,24 @@ export function question(one, state) {
 
 // The same, with what is explained of it.
 export function wanted(one, state) {
-  const asked = { ...question(one, state), target: state.target };
-  if (state.contrast) asked.contrast = state.contrast;
+  const asked = { ...question(one, state), target: targetOf(one, state) };
+  const against = state.contrast;
+  if (against && asked.target === state.target && (against === "second" || one.model.labels.includes(against))) asked.contrast = against;
   return asked;
+}
+
+// A class that only the other model has cannot be explained of this one: its prediction is, and that is said.
+export const targetOf = (one, state) => (one.model.labels.includes(state.target) ? state.target : "predicted");
+
+export function lacking(one, state) {
+  if (state.target !== targetOf(one, state)) return `This model has no class ${state.target}: its predicted class is explained.`;
+  const against = state.contrast;
+  return !against || against === "second" || one.model.labels.includes(against) ? null : `This model has no class ${against}: it is explained against no other.`;
 }
 
 // The class that is explained, as the answers name it: the one asked for, or the one a first answer explained.
 export function explained(one, state) {
-  if (state.target !== "predicted") return state.target;
+  if (targetOf(one, state) !== "predicted") return state.target;
   for (const answer of one.answers.values()) if (answer.target_name) return answer.target_name;
   return [one.whole?.label ?? []].flat()[0] ?? null;
 }

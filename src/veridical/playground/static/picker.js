@@ -15,6 +15,7 @@ function choice(known, full, changed) {
     if (box.checked) wanted.add(known.name);
     else wanted.delete(known.name);
     state.methods = inOrder(wanted);
+    state.none = !state.methods.length;
     changed();
   });
   const price = known.passes === null ? null : make("span", "soft price", count(Math.round(known.passes * 10) / 10, "pass", "passes"));
@@ -22,9 +23,11 @@ function choice(known, full, changed) {
   return make("label", "choice", box, make("span", "", name, make("span", "summary soft", known.summary ?? "")));
 }
 
-// The methods that are known come in the server's order, cheap first; specs of the user's own after them.
+// What the audit says to believe comes first, the other known methods in the server's order, cheap first; specs of the
+// user's own after them.
 function inOrder(wanted) {
-  const known = [...desk.methods.keys()].filter((name) => wanted.has(name));
+  const believed = (name) => (desk.methods.get(name).audit?.standing === "believe" ? 0 : 1);
+  const known = [...desk.methods.keys()].filter((name) => wanted.has(name)).sort((a, b) => believed(a) - believed(b));
   return [...known, ...[...wanted].filter((name) => !desk.methods.has(name))];
 }
 

@@ -7,6 +7,7 @@ export const state = {
   text: "",
   context: "",
   methods: [],
+  none: false, // whether it was chosen that there are none
   level: "word",
   operator: "",
   target: "predicted",
@@ -31,7 +32,7 @@ export function fragment(changes = {}) {
   for (const [name, key] of Object.entries(KEYS)) {
     if (chosen[name] !== "" && chosen[name] !== USUAL[name]) params.set(key, chosen[name]);
   }
-  if (chosen.methods.length) params.set("x", chosen.methods.join(","));
+  if (chosen.methods.length || chosen.none) params.set("x", chosen.methods.join(","));
   if (chosen.marked.size) params.set("e", [...chosen.marked].sort((a, b) => a - b).join(","));
   return `#${params}`;
 }
@@ -46,6 +47,7 @@ export function recall(hash) {
   }
   found.offset = Math.max(0, Math.trunc(Number(found.offset)) || 0);
   if (params.has("x")) found.methods = params.get("x").split(",").filter(Boolean);
+  found.none = params.get("x") === "";
   const places = (params.get("e") ?? "").split(",").filter((part) => /^\d+$/.test(part)).map(Number);
   found.marked = new Set(places);
   return found;

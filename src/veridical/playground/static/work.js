@@ -1,7 +1,7 @@
 // The questions to the server about the text on the desk. A new text cancels what is under way.
 
 import { lines, post, session } from "./api.js";
-import { desk, first, question, wanted } from "./desk.js";
+import { desk, first, question, targetOf, wanted } from "./desk.js";
 import { marksOf, state } from "./state.js";
 import { carried } from "./text.js";
 
@@ -53,7 +53,7 @@ export async function curves(one, signal, arrived) {
     if (answer?.scores && !one.curves.has(method)) scores[method] = answer.scores;
   }
   if (!Object.keys(scores).length) return;
-  const asked = { ...question(one, state), scores, operator: state.operator, level: state.level, target: state.target, session };
+  const asked = { ...question(one, state), scores, operator: state.operator, level: state.level, target: targetOf(one, state), session };
   for await (const line of lines("api/curves", asked, signal)) {
     if (line.random) one.random = line.random;
     if (!line.method) continue;
