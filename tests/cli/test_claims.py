@@ -14,7 +14,7 @@ from veridical.cli.claims import FEWEST_SEEDS, read_claims
 from veridical.core.errors import InputError
 
 ROOT = Path(__file__).parents[2]
-PAPERS = [path for path in sorted((ROOT / "recipes").glob("*.toml")) if path.stem != "validation"]
+PAPERS = [path for path in sorted((ROOT / "recipes").glob("*.toml")) if path.stem not in ("measurable", "validation")]
 ITEM = """
 [[item]]
 what = "table 1"

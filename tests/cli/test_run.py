@@ -303,7 +303,7 @@ def test_files_are_read_wherever_the_dataset_is_named(hubless):
         ("=x", "write NAME=FOLDER"),
         ("sst2=nowhere", "there is no file or folder 'nowhere'"),
         ("ag_news={folder}", "the recipe reads no dataset 'ag_news'; it reads: babi/1, hutto/movies, imdb, sst2"),
-        ("sst2={folder}:colour=red", "There is no option of dataset 'files' 'colour'"),
+        ("sst2={folder}:colour=red", "The dataset 'files' has no option 'colour'"),
         ("sst2={folder},2", "a comma in a path"),
     ],
 )

@@ -53,7 +53,8 @@ def test_a_contrast_is_the_difference_of_two_logits(family: str, name: str) -> N
     for one, same, alone in zip(ours, theirs, plain, strict=True):
         scale = float(np.abs(same.scores).max())
         np.testing.assert_allclose(one.scores / scale, same.scores / scale, atol=1e-4)
-        assert not np.allclose(one.scores / scale, alone.scores / scale, atol=1e-3)
+        if name != "best":  # an order alone, which may be the same
+            assert not np.allclose(one.scores / scale, alone.scores / scale, atol=1e-3)
         assert (one.target, one.contrast) == (0, 2)
     ids = clf.tokenizer(TEXTS, padding=True, return_tensors="pt", return_special_tokens_mask=True)
     given = (ids["input_ids"], ids["attention_mask"])

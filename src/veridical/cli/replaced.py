@@ -55,7 +55,7 @@ def _places(words: Sequence[str]) -> list[int]:
 
 
 def _name(spec: str) -> str:
-    return spec.partition(":")[0]
+    return Spec.read(spec).head[0]
 
 
 def _reading(command: Command, files: Mapping[str, str]) -> Command:
