@@ -18,6 +18,7 @@ from transformers import AutoModelForSequenceClassification
 
 from tiny import tiny
 from toy import small_model, toy
+from veridical.audits.corpora import trained_on
 from veridical.core import store
 from veridical.core.errors import InputError
 from veridical.core.progress import Report
@@ -72,6 +73,7 @@ def test_training_learns_and_leaves_a_readable_run(model: str, tmp_path: Path):
 
     # What is stored is what the stored model says, through Veridical and through the Auto classes alike.
     rows = store.read_parquet(run.folder / "predictions.parquet").to_pylist()
+    assert trained_on(run.folder) == {row["mark"] for row in rows if row["split"] == "train"} != set()
     assert [row["id"] for row in rows] == [e.id for split in data.splits.values() for e in split]
     assert [row["label"] for row in rows] == [e.label for split in data.splits.values() for e in split]
     clf = load(run.folder)

@@ -34,7 +34,7 @@ from veridical.core.process import Process, this_process
 from veridical.core.readable import parse_json
 from veridical.core.records import LATER
 from veridical.core.spec import slug
-from veridical.core.wording import option
+from veridical.core.wording import option, other_work
 
 if TYPE_CHECKING:
     import pyarrow
@@ -372,21 +372,9 @@ def insist(path: str | Path, spec: Any) -> None:
         changes = ", ".join(f"{key} is {held.get(key)!r} there and {wanted.get(key)!r} now" for key in differing[:3])
         more = f" (and {len(differing) - 3} more)" if len(differing) > 3 else ""
         raise InputError(
-            f"{folder} holds {_work(held)} {_otherwise(differing)}: {changes}{more}; choose another {option('out')}, "
+            f"{folder} holds {other_work(held, differing)}: {changes}{more}; choose another {option('out')}, "
             "or delete the folder."
         )
-
-
-def _work(held: Mapping[str, Any]) -> str:
-    return "an audit" if any(key.startswith("corpora.") for key in held) else "a run"
-
-
-def _otherwise(keys: Sequence[str]) -> str:
-    """In words what differs, before its keys and values: `of another model, of other data, with other settings`."""
-    tops = {key.partition(".")[0] for key in keys}
-    words = {"of another model": tops & {"model"}, "of other data": tops & {"data", "corpora"}}
-    words["with other settings"] = tops - {"model", "data", "corpora"}
-    return ", ".join(name for name, differing in words.items() if differing)
 
 
 def _flat(value: Any, prefix: str = "") -> dict[str, Any]:

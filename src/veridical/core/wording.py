@@ -7,7 +7,7 @@ by which worker processes learn of it too. What is stored must not depend on it:
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 TYPED = "VERIDICAL_TYPED"
@@ -34,3 +34,13 @@ def option(said: str, typed: str = "") -> str:
     name, _, value = said.partition("=")
     words = [f"--{name.replace('_', '-')}", *([value.strip("'\"")] if value not in ("", "True") else [])]
     return typed or " ".join(words)
+
+
+def other_work(held: Iterable[str], differing: Iterable[str]) -> str:
+    """What a folder holds in words, by the keys of its spec and those that differ: `an audit of another model, of other
+    data, with other settings`."""
+    kind = "an audit" if any(key.startswith("corpora.") for key in held) else "a run"
+    tops = {key.partition(".")[0] for key in differing}
+    words = {"of another model": tops & {"model"}, "of other data": tops & {"data", "corpora"}}
+    words["with other settings"] = tops - {"model", "data", "corpora"}
+    return f"{kind} {', '.join(name for name, keys in words.items() if keys)}"
