@@ -101,7 +101,9 @@ def load_data(
 def load_texts(spec: Given | Path, **how: Any) -> Dataset:
     """`load_data` for who reads texts alone: files of the user's own may lack labels, as objects may."""
     is_path = isinstance(spec, (str, Path)) and resolve(str(spec)).entry.name == "files"
-    return load_data(spec, **how, **({"unlabelled": True} if is_path else {}))
+    if is_path:
+        how["unlabelled"] = True
+    return load_data(spec, **how)
 
 
 def _opened(spec: Given | Path, options: Mapping[str, Any]) -> Dataset:

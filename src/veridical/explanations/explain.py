@@ -118,8 +118,8 @@ def explain_iter(
     """The explanations that `explain` returns, in the same order and to the last bit, in portions as they are there.
 
     Texts that share passes of the model come together: of methods that look inside it those of similar length, of
-    methods that ask it about altered texts some twenty short ones at a time, or one long one. Mistakes are found at once,
-    not when the first is asked for.
+    methods that ask it about altered texts some twenty short ones at a time, or one long one. Mistakes are found at
+    once, not when the first is asked for.
 
     Args:
         clf: What `load` returns, or anything that it takes.
