@@ -165,11 +165,13 @@ def declared_options(module: str, decorator: str, name: str) -> list[str] | None
     source = next((path for folder in folders if (path := Path(folder) / f"{stem}.py").is_file()), None)
     if source is None:
         return None
-    for node in ast.walk(ast.parse(source.read_bytes())):
-        for call in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-            is_ours = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == decorator
-            if is_ours and call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == name:
-                return [argument.arg for argument in node.args.kwonlyargs]
+    functions = (node for node in ast.walk(ast.parse(source.read_bytes())) if isinstance(node, ast.FunctionDef))
+    for function in functions:
+        calls = (call for call in function.decorator_list if isinstance(call, ast.Call))
+        for call in calls:
+            named = [word.value for word in call.args[:1] if isinstance(word, ast.Constant)]
+            if isinstance(call.func, ast.Name) and call.func.id == decorator and named == [name]:
+                return [argument.arg for argument in function.args.kwonlyargs]
     return None
 
 
