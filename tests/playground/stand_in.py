@@ -53,6 +53,7 @@ def model(name: str) -> dict[str, Any]:
 
 class Handler(BaseHTTPRequestHandler):
     models: tuple[str, ...] = ("bag",)
+    counting = False  # whether it says that passes are still counted
     looks = 0  # at examples in an order that needs all predictions
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -95,7 +96,7 @@ class Handler(BaseHTTPRequestHandler):
                 | {"audit": found if name == "occlusion" else None}
                 for name, (signed, about) in METHODS.items()
             ]
-            self.answer({"counting": False, "methods": rows, "default": ["occlusion", "attention"]})
+            self.answer({"counting": self.counting, "methods": rows, "default": ["occlusion", "attention"]})
         elif asked.path == "/api/examples":
             self.examples(query)
         elif asked.path == "/api/watch":
@@ -187,9 +188,11 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def standing_in(*models: str) -> Iterator[str]:
+def standing_in(*models: str, counting: bool = False) -> Iterator[str]:
     """The address of a server with these models."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Serving", (Handler,), {"models": models}))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Serving", (Handler,), {"models": models, "counting": counting})
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/"

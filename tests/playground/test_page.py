@@ -303,12 +303,49 @@ def test_two_models_stand_side_by_side(window):
 
 
 def test_a_server_that_is_gone_is_said_to_be(window):
-    with standing_in("bag") as address:
+    with standing_in("bag", counting=True) as address:
         window.send("Page.navigate", url=address)
         window.until(f"location.href.startsWith('{address}') && {DONE}")
+        window.complaints.clear()
+    lost = "performance.getEntriesByType('resource').filter((one) => one.name.includes('api/methods')).length"
+    window.until(f"{lost} > 1")  # what methods take was asked for again, and nobody answered
+    assert not [complaint for complaint in window.complaints if "Uncaught" in complaint or "exceptionId" in complaint]
     put(window, "a dull film")
     window.until("!document.querySelector('#banner').hidden")
     assert "does not answer" in window.run("document.querySelector('#banner').textContent")
+
+
+def test_only_the_token_opens_the_frame_and_only_cookies_the_page(window):
+    pytest.importorskip("fastapi", reason="the extra `serve` is not installed")
+    import veridical
+    from playground.house import classifier
+
+    playground = veridical.serve(classifier(), port=0)
+    text = "t=a+good+film"
+    banner, strip = "document.querySelector('#banner:not([hidden])')", "document.querySelector('#erase:not([hidden])')"
+    try:
+        window.send("Page.navigate", url=f"{playground.url}#{text}")
+        window.until(f"location.pathname === '/' && location.search === '' && {strip}")  # at once: nobody led here
+        window.send("Page.navigate", url=f"{playground.address}/embed#{text}")
+        window.until(f"location.pathname === '/embed' && {banner}")  # though the browser has the cookie
+        assert "no valid token" in window.run("document.querySelector('#banner').textContent")
+        window.send("Page.navigate", url="about:blank")
+        window.until("location.href === 'about:blank'")
+        window.send("Page.navigate", url=f"{playground.address}/embed#token={playground.token}&{text}")
+        window.until(f"location.pathname === '/embed' && {strip}")
+        # Another port of this machine is the same site: its link brings the cookie along, and asks for nothing.
+        with standing_in("bag") as elsewhere:
+            window.send("Page.navigate", url=elsewhere)
+            window.until(f"location.href.startsWith('{elsewhere}') && document.readyState === 'complete'")
+            window.run(f"void (location.href = '{playground.address}/#{text}')")
+            window.until(f"location.port === '{playground.port}' && document.querySelector('#waits:not([hidden])')")
+        assert window.run("document.querySelector('#text').value") == "a good film"
+        window.click("#explain-now")
+        window.until(strip)
+    finally:
+        playground.stop()
+        window.send("Page.navigate", url="about:blank")
+        window.complaints.clear()
 
 
 def test_the_page_writes_no_markup_and_fetches_nothing_from_elsewhere():

@@ -54,6 +54,7 @@ def application(house: House) -> FastAPI:
     _facts(app, house)
     _questions(app, house)
     _explanations(app, house)
+    _files(app, house)
     _collections(app, house)
     pages.add(app, house)
     return app
@@ -256,6 +257,8 @@ def _explanations(app: FastAPI, house: House) -> None:
 
         return Lines(house.explain_along(who, model, steps, "agreement", ["agreement"]))
 
+
+def _files(app: FastAPI, house: House) -> None:
     @app.post("/api/export", responses=exporting.FILES, response_class=Response)
     async def export(request: Request, asked: records.ExportAsked) -> Response:
         """The explanations of a text as a file: a page of its own, or rows of the exchange schema."""
