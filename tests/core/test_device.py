@@ -163,7 +163,7 @@ def test_every_verb_refuses_a_device_at_once(name, tmp_path, monkeypatch):
         "validate": ["--model", "no-model", "--out", "out"],
         "run": ["no-recipe.toml"],
         "serve": ["no-model"],
-        "prompt": ["no-model", "--prompt", "{text} is", "--labels", "bad= bad", "--labels", "good= good", "--out", "out"],
+        "prompt": ["no-model", "--prompt", "{text} is", "--labels", "a= bad", "--labels", "b= good", "--out", "out"],
     }.get(name, [])
     result = CliRunner().invoke(app, [name, *words, "--device", "gpu"])
     assert (result.exit_code, result.stderr) == (

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from veridical.core.options import Checked, Option
+from veridical.core.spec import Spec
 
 DECORATORS = {  # rooms of registered things, and what registers them
     "veridical.attribution": "method",
@@ -41,7 +42,7 @@ def _options(option: Option, spec: str) -> Iterable[str]:
     """`lime:samples=` and its like, for a method, metric or term with its options behind it."""
     from veridical.core.registry import declared, declared_options
 
-    name, before = spec.partition(":")[0], spec.rpartition(":")[0]
+    name, before = Spec.read(spec).head[0], spec.rpartition(":")[0]  # behind the last colon it is still typed
     for note in option.notes:
         modules = declared(note.module, DECORATORS[note.module])[0] if note.module in DECORATORS else {}
         if name in modules:
