@@ -42,7 +42,7 @@ def _options(option: Option, spec: str) -> Iterable[str]:
     """`lime:samples=` and its like, for a method, metric or term with its options behind it."""
     from veridical.core.registry import declared, declared_options
 
-    name, before = Spec.read(spec).head[0], spec.rpartition(":")[0]  # behind the last colon it is still typed
+    name, before = Spec.read(spec).head[0], spec[: spec.rindex(":")]  # behind the last colon it is still typed
     for note in option.notes:
         modules = declared(note.module, DECORATORS[note.module])[0] if note.module in DECORATORS else {}
         if name in modules:
