@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import threading
 import time
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,11 +19,14 @@ from playground.test_at_once import PATIENCE, counted, in_background, quiet, unt
 from tiny import tiny
 from toy import toy
 from veridical.attribution import methods as known
+from veridical.core.errors import Caution
 from veridical.model.classifier import Classifier
 from veridical.playground import browsing, limits
 from veridical.playground.answering import Answering
 from veridical.playground.bounding import Size, planned, too_much
 from veridical.playground.erasing import curves, sizes_of
+from veridical.playground.explaining import Explaining
+from veridical.playground.hearing import heard
 from veridical.playground.job import Who
 from veridical.playground.methods import Costs
 from veridical.playground.problem import ProblemError
@@ -286,3 +291,33 @@ def test_a_class_may_be_named_gold_and_a_model_left_out():
             422,
             "model is missing; name one of: one, two.",
         )
+
+
+def test_turns_go_by_address_then_by_request():
+    thread = Explaining()
+    for peer, spent in (("near", 1.0), ("near", 1.0), ("near", 0.5), ("far", 2.0)):
+        thread.submit(SimpleNamespace(who=Who(peer)), iter(()))
+        thread._tasks[-1].spent = spent
+    assert thread._next() is thread._tasks[3]  # whose address had less, though each of the other requests had less
+    thread._tasks[3].spent = 3.0
+    assert thread._next() is thread._tasks[2]
+
+
+def test_warnings_are_heard_by_the_thread_that_they_are_of():
+    heard_by, both = {}, threading.Barrier(2, timeout=PATIENCE)
+
+    def listen(name):
+        with heard() as notes:
+            both.wait()
+            warnings.warn(f"of {name}", Caution, stacklevel=1)
+            both.wait()
+        heard_by[name] = notes
+
+    before = warnings.showwarning
+    threads = [threading.Thread(target=listen, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert heard_by == {"a": ["of a"], "b": ["of b"]}
+    assert warnings.showwarning is before
