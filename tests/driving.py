@@ -22,6 +22,10 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--dis
 FLAGS += ("--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe")
 
 
+class NavigatedError(AssertionError):
+    """The page went while it was asked."""
+
+
 class Page:
     """A tab. What its console says, and what goes wrong in it, is kept in `complaints`."""
 
@@ -42,6 +46,8 @@ class Page:
         while True:
             answer = self._hear()
             if answer.get("id") == self._last:
+                if "navigated" in answer.get("error", {}).get("message", ""):
+                    raise NavigatedError(method)
                 assert "error" not in answer, (method, answer["error"])
                 return answer["result"]
 
@@ -70,9 +76,15 @@ class Page:
 
     def until(self, condition: str) -> None:
         end = time.monotonic() + PATIENCE
-        while not self.run(f"!!({condition})"):
+        while not self._holds(condition):
             assert time.monotonic() < end, f"it took too long: {condition}; {self.complaints}"
             time.sleep(0.05)
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return self.run(f"!!({condition})")
+        except NavigatedError:
+            return False
 
     def open(self, address: str) -> None:
         self.send("Page.navigate", url=address)

@@ -169,11 +169,11 @@ def test_it_is_drawn_into_new_axes_or_into_those_given(made, tmp_path):
 
 def test_figures_of_one_metric_or_corpus_are_named_and_others_refused():
     assert comparison().plot("decision_flip").get_xlabel().startswith("decision_flip (lower is better)")
-    with pytest.raises(InputError, match="metric of this comparison"):
+    with pytest.raises(InputError, match="This comparison has no metric"):
         comparison().plot("auc")
-    with pytest.raises(InputError, match="corpus of this comparison"):
+    with pytest.raises(InputError, match="This comparison has no corpus"):
         rationales().plot("elsewhere")
-    with pytest.raises(InputError, match="corpus of this comparison"):
+    with pytest.raises(InputError, match="This comparison has no corpus"):
         guided().plot("elsewhere")
     assert "away" in rationales().plot("away").get_xlabel()
 

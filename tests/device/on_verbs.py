@@ -132,7 +132,10 @@ def test_a_world_of_validation(tmp_path):
     facts = read_facts(tmp_path, world)
     assert facts is not None
     assert facts.texts == 6
-    assert set(facts.methods) == {method.name for method in methods if "layers" not in method.needs} - {"random", "best"}
+    assert set(facts.methods) == {method.name for method in methods if "layers" not in method.needs} - {
+        "random",
+        "best",
+    }
     assert len(facts.left_out) == 1
     assert "There is no wiring for models of type" in facts.left_out[0]  # and none breaks down there
 

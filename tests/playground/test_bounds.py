@@ -19,14 +19,15 @@ from playground.test_at_once import PATIENCE, counted, in_background, quiet, unt
 from tiny import tiny
 from toy import toy
 from veridical.attribution import methods as known
+from veridical.core import hearing
 from veridical.core.errors import Caution
+from veridical.core.hearing import heard
 from veridical.model.classifier import Classifier
 from veridical.playground import browsing, limits
 from veridical.playground.answering import Answering
 from veridical.playground.bounding import Size, planned, too_much
 from veridical.playground.erasing import curves, sizes_of
 from veridical.playground.explaining import Explaining
-from veridical.playground.hearing import heard
 from veridical.playground.job import Who
 from veridical.playground.methods import Costs
 from veridical.playground.problem import ProblemError
@@ -313,6 +314,7 @@ def test_warnings_are_heard_by_the_thread_that_they_are_of():
             both.wait()
         heard_by[name] = notes
 
+    until(lambda: not hearing._notes)  # a server of another test may be at its last pass
     before = warnings.showwarning
     threads = [threading.Thread(target=listen, args=(name,)) for name in "ab"]
     for thread in threads:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +12,8 @@ from veridical.audits.corpora import Corpus
 from veridical.audits.oracles import is_planted
 from veridical.audits.plan import all_draws, asking_passes, line, pieces
 from veridical.audits.record import MethodFacts, MetricFacts
-from veridical.core.errors import Caution, InputError
+from veridical.core.errors import InputError
+from veridical.core.hearing import heard
 from veridical.core.records import Cost, Encoded
 from veridical.core.registry import Choice, options_of
 from veridical.core.spec import Spec, base_name, listed
@@ -74,8 +74,7 @@ def tried(clf: Classifier, text: Encoded, specs: str | Sequence[str]) -> tuple[d
     cautions = []
     refused: dict[str, list[str]] = {}  # reason -> methods: one reason often holds for several
     for choice in all_methods.choose_all(specs):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with heard() as cautious:
             try:
                 costs[choice.label] = _passes(clf, text, short, choice)
             except InputError as reason:
@@ -86,7 +85,7 @@ def tried(clf: Classifier, text: Encoded, specs: str | Sequence[str]) -> tuple[d
                 reason = f"on this model it breaks down ({type(problem).__name__}: {first_line})."
                 refused.setdefault(reason, []).append(choice.label)
                 continue
-        cautions += [f"{choice.label}: {c.message}" for c in caught if issubclass(c.category, Caution)]
+        cautions += [f"{choice.label}: {caution}" for caution in cautious]
     left_out = [
         f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {reason}"
         for reason, names in refused.items()

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from veridical.attribution import Method
 from veridical.core.errors import InputError
+from veridical.core.hearing import heard
 from veridical.core.readable import shown
 from veridical.core.registry import Choice
 from veridical.explanations.exchange import to_row
@@ -19,7 +20,6 @@ from veridical.explanations.passes import BACKWARD
 from veridical.model.target import Which, read_contrast
 from veridical.playground.bounding import Planned
 from veridical.playground.explaining import HAND_OVER
-from veridical.playground.hearing import heard
 from veridical.playground.job import Job
 from veridical.playground.limits import REMEMBERED
 from veridical.playground.problem import ProblemError, WithdrawnError, problem_of

@@ -15,7 +15,7 @@ from typing import Any
 from veridical.core.errors import Caution
 
 _lock = threading.Lock()
-_notes: dict[int, list[str]] = {}  # by thread
+_notes: dict[int, list[list[str]]] = {}  # by thread; who listens last hears
 _held = ExitStack()
 
 
@@ -26,12 +26,15 @@ def heard() -> Iterator[list[str]]:
     with _lock:
         if not _notes:
             _listen()
-        _notes[threading.get_ident()] = notes
+        _notes.setdefault(threading.get_ident(), []).append(notes)
     try:
         yield notes
     finally:
         with _lock:
-            del _notes[threading.get_ident()]
+            mine = _notes[threading.get_ident()]
+            mine.pop()
+            if not mine:
+                del _notes[threading.get_ident()]
             if not _notes:
                 _held.close()
 
@@ -41,11 +44,11 @@ def _listen() -> None:
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        notes = _notes.get(threading.get_ident())
-        if notes is None:
+        mine = _notes.get(threading.get_ident())
+        if not mine:
             before(message, category, *where, **more)
         elif issubclass(category, Caution):
-            notes.append(str(message))
+            mine[-1].append(str(message))
 
     warnings.simplefilter("always", Caution)
     warnings.showwarning = show
