@@ -55,7 +55,10 @@ def forward_pass(subject: Subject) -> Contender:
     batches = []
     for rows in batches_of([len(e.ids) for e in encoded], subject.budget):
         batch = clf.collate([encoded[i] for i in rows])
-        batches.append({"input_ids": batch.ids, "attention_mask": batch.mask.long(), "token_type_ids": batch.types})
+        inputs = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+        if getattr(clf.model.config, "type_vocab_size", None):  # decoders have no segments
+            inputs["token_type_ids"] = batch.types
+        batches.append(inputs)
 
     def run() -> None:
         with torch.inference_mode():

@@ -1,6 +1,7 @@
 """`veridical run`: recipes as cells, what is chosen, in which order, and what a run leaves behind."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from veridical.cli.recipe import Command, cells, choose, read, type_in
 from veridical.cli.replaced import with_data
 from veridical.cli.verb import Verb
 from veridical.core import store
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.core.options import Help
 from veridical.data import load_data
 from veridical.grid.pool import _check
@@ -312,6 +313,16 @@ def test_files_that_cannot_take_a_datasets_place_are_refused(hubless, given, sen
     folder.with_name(f"{folder.name},2").mkdir()
     with pytest.raises(InputError, match=sentence):
         with_data(read(path), [given.format(folder=folder)])
+
+
+def test_what_files_do_not_apply_of_a_dataset_is_said(hubless):
+    path, folder = hubless
+    path.write_text(READS.replace("--data sst2", "--data sst2:longer=5"))
+    with pytest.warns(Caution, match="'sst2:longer=5'; the files in its place are read as they are, without longer=5"):
+        with_data(read(path), [f"sst2={folder}"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with_data(read(path), [f"babi/1={folder}"])  # a path is where files are, and these are elsewhere
 
 
 def test_a_recipe_of_the_hub_runs_on_files(hubless, tmp_path):

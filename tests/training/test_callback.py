@@ -18,6 +18,7 @@ from tiny import tiny
 from toy import toy
 from veridical.attribution import method, methods
 from veridical.core.errors import Caution, InputError
+from veridical.model.lora import has_adapters
 from veridical.training.callback import FaithfulnessCallback, undisturbed
 
 TEXTS = [example.text for example in toy(dev=4).splits["dev"]]
@@ -98,6 +99,28 @@ def test_the_figures_are_those_of_evaluate(tmp_path: Path):
     scored = veridical.evaluate(veridical.load(one.model, one.processing_class), TEXTS, ["gradient"], ["sufficiency"])
     assert logged(one, "held_sufficiency/gradient")[1] == scored.mean("sufficiency", "gradient")
     assert callback.measure() == {"held_sufficiency/gradient": scored.mean("sufficiency", "gradient")}
+
+
+# peft asks transformers for something by its old name.
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")
+@pytest.mark.parametrize("wrapped", [False, True], ids=["injected", "peft's wrapper"])
+def test_adapters_are_folded_into_what_is_measured_and_stay_in_what_is_trained(tmp_path: Path, wrapped: bool):
+    peft = pytest.importorskip("peft")
+    one = trainer(tmp_path, max_steps=3)
+    how = peft.LoraConfig(r=4, target_modules=["query", "value"], init_lora_weights=False)
+    one.model = peft.get_peft_model(one.model, how) if wrapped else peft.inject_adapter_in_model(how, one.model)
+    one.model_wrapped = one.model
+    callback = FaithfulnessCallback(one, TEXTS, ["alti", "gradient"], ["comprehensiveness"], every=3)
+    one.add_callback(callback)
+    one.train()
+    with pytest.warns(Caution, match="adapters"):
+        folded = veridical.load(one.model, one.processing_class)
+    scored = veridical.evaluate(folded, TEXTS, ["alti", "gradient"], ["comprehensiveness"])
+    for name in ("alti", "gradient"):
+        figures = logged(one, f"eval_comprehensiveness/{name}")
+        assert figures[3] == scored.mean("comprehensiveness", name)
+        assert figures[0] != figures[3]  # adapters are trained, and that is seen
+    assert has_adapters(one.model)
 
 
 def test_modes_gradients_and_random_states_come_back():

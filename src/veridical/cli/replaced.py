@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from veridical.cli.recipe import Command, Line
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.core.readable import shown
 from veridical.core.spec import Spec, listed, read_place
 
@@ -24,7 +25,23 @@ def with_data(lines: Sequence[Line], given: Iterable[str]) -> list[Line]:
             raise InputError(
                 f"--data {name}=...: the recipe reads no dataset {name!r}; it reads: {', '.join(sorted(named))}."
             )
+    _say_what_is_lost(lines, files)
     return [replace(line, commands=tuple(_reading(command, files) for command in line.commands)) for line in lines]
+
+
+def _say_what_is_lost(lines: Sequence[Line], files: Mapping[str, str]) -> None:
+    """Files are read as they lie there: a dataset's own options (which sentences it leaves out) are not applied."""
+    specs = [spec for line in lines for command in line.commands for spec in _specs(command) if _name(spec) in files]
+    for spec in dict.fromkeys(specs):
+        known = {"path", *Spec.read(files[_name(spec)]).options}
+        lost = [f"{key}={value}" for key, value in Spec.read(spec).options.items() if key not in known]
+        if lost:
+            warnings.warn(
+                f"The recipe reads {shown(spec)}; the files in its place are read as they are, without "
+                f"{', '.join(lost)}. If that changes the texts, change the files.",
+                Caution,
+                stacklevel=3,
+            )
 
 
 def _files(text: str) -> tuple[str, str]:
@@ -46,7 +63,11 @@ def _files(text: str) -> tuple[str, str]:
 
 
 def _datasets(command: Command) -> list[str]:
-    return [_name(spec) for place in _places(command.words) for spec in listed(command.words[place])]
+    return [_name(spec) for spec in _specs(command)]
+
+
+def _specs(command: Command) -> list[str]:
+    return [spec for place in _places(command.words) for spec in listed(command.words[place])]
 
 
 def _places(words: Sequence[str]) -> list[int]:

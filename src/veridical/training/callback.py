@@ -8,6 +8,7 @@ left as it would be without: its random numbers, modes, gradients and what it de
 
 from __future__ import annotations
 
+import copy
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from veridical.core.records import Given
 from veridical.data.objects import examples_of
 from veridical.metric import metrics as all_metrics
 from veridical.model.classifier import Classifier
+from veridical.model.lora import fold_adapters, has_adapters
 from veridical.model.target import read_target
 
 USUAL = EvaluateOptions()
@@ -107,8 +109,8 @@ class FaithfulnessCallback(TrainerCallback):
         """The figures of the model as it is now, by the names that the log has."""
         if self._clf.model is not self.trainer.model:  # another trial of a hyperparameter search
             self._clf = _classifier(self.trainer)
-        clf = self._clf
-        with undisturbed(clf):
+        with undisturbed(self._clf):
+            clf = _folded(self._clf)
             found = evaluate(clf, self.examples, self.methods, self.metrics, device=str(clf.device), **self._how)
         subjects = dict.fromkeys((cell.metric, cell.method) for cell in found.cells)  # pairs of methods too
         means = {f"{self.prefix}_{metric}/{method}": found.mean(metric, method) for metric, method in subjects}
@@ -135,6 +137,13 @@ def _classifier(trainer: Trainer) -> Classifier:
             "and train with bf16=True or fp16=True."
         )
     return Classifier(model, trainer.processing_class)
+
+
+def _folded(clf: Classifier) -> Classifier:
+    """Of a model with adapters a copy of this moment: what reads weights would explain it as it was before training."""
+    if not has_adapters(clf.model):
+        return clf
+    return Classifier(fold_adapters(copy.deepcopy(clf.model)), clf.tokenizer)
 
 
 @contextmanager
