@@ -12,6 +12,7 @@ from tiny import tiny
 from toy import toy
 from veridical.audits.familiarity import FEWEST, familiarity_of, mask_tests
 from veridical.audits.familiarity import _tested as judged
+from veridical.audits.masf import TEXTS, passes
 from veridical.audits.operator import operator_for
 from veridical.audits.plan import is_reference
 from veridical.audits.selection import default_methods
@@ -75,6 +76,16 @@ def test_the_test_of_masks() -> None:
     assert mask_tests(clf, "toy", data.splits["train"][: FEWEST - 1], {"late": texts}) == ()
 
 
+@pytest.mark.usefixtures("_unmarked")
+@pytest.mark.parametrize(("train", "test"), [(80, 20), (500, 60), (FEWEST - 1, 20)])
+def test_what_the_test_of_masks_takes_is_known_before(train: int, test: int) -> None:
+    clf, data = classifier(1.0), toy(train=train, test=test)
+    texts = [(e, np.arange(len(e.ids), dtype=float)) for e in clf.encode(data.splits["test"])][:TEXTS]
+    before = clf.forwards
+    mask_tests(clf, "toy", data.splits["train"], {"late": texts, "later": texts})
+    assert clf.forwards - before == passes(test, train, orders=2)
+
+
 def test_where_the_control_is_not_found_either_nothing_is_said() -> None:
     quiet, loud = np.full(40, 0.6), np.full(40, 0.01)
 
@@ -87,7 +98,7 @@ def test_where_the_control_is_not_found_either_nothing_is_said() -> None:
 
 
 @pytest.mark.usefixtures("_unmarked")
-def test_an_audit_of_a_masked_model(tmp_path: Any) -> None:
+def test_an_audit_of_a_masked_model(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     methods = ["gradient", "attention", "best:by=mask:beam=2"]
     made = veridical.audit(
         classifier(1.0),
@@ -95,8 +106,9 @@ def test_an_audit_of_a_masked_model(tmp_path: Any) -> None:
         out=tmp_path,
         methods=methods,
         metrics=["comprehensiveness"],
-        progress=False,
+        progress=True,
     )
+    assert "Of these the test of masks takes 540." in capsys.readouterr().err  # 60 + 2 x 5 x 2 x 24
     summary, page = made.summary, made.page.read_text("utf-8")
     assert summary.settings.by == "mask"
     assert [metric.name for metric in summary.metrics] == ["comprehensiveness:by=mask"]

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from veridical.audits.evaluation import Evaluation
-from veridical.audits.masf import LEVEL, Familiar, familiar, hidden_peaks, simes
+from veridical.audits.masf import FEWEST, LEVEL, RATIOS, REFERENCE, TEXTS, Familiar, familiar, hidden_peaks, simes
 from veridical.audits.plan import ORDERS
 from veridical.audits.preparation import Work
 from veridical.audits.record import AuditSummary
@@ -23,10 +23,6 @@ from veridical.model.classifier import Classifier
 from veridical.model.erase import erase, erase_all, ranking
 from veridical.model.mask import Masking, masking, trained_ratio
 
-RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)
-TEXTS = 48  # of a corpus that are looked at
-REFERENCE = 400  # texts at most, halved; fewer than FEWEST carry no test
-FEWEST = 38  # texts of which half give a p of 1/20
 OPERATORS: tuple[Operator, ...] = ("delete", "mask", "attention")
 CONTROL: Operator = "zero_id_attended"
 Reference = Literal["trained", "matched"]

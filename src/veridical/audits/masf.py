@@ -22,6 +22,17 @@ from veridical.model.classifier import Classifier
 Layers = list[np.ndarray]  # of every layer the texts' statistics [N, D]; layers may differ in width
 DECIMALS = 12  # values are rounded before they are compared, or noise decides ties
 LEVEL = 0.05
+RATIOS = (0.1, 0.3, 0.5, 0.7, 0.9)
+TEXTS = 48  # of a corpus that are looked at
+REFERENCE = 400  # texts at most, halved; fewer than FEWEST carry no test
+FEWEST = 38  # texts of which half give a p of 1/20
+
+
+def passes(texts: int, reference: int, orders: int) -> int:
+    """What the test asks at most: the reference once, every text by every order at every ratio, and the control."""
+    if reference < FEWEST:
+        return 0
+    return min(reference, REFERENCE) + 2 * len(RATIOS) * orders * min(texts, TEXTS)
 
 
 def mid_rank(reference: np.ndarray, points: np.ndarray) -> np.ndarray:

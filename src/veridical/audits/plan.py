@@ -293,12 +293,12 @@ def scaled(whole: Plan, rule: Rule, factor: float) -> Plan:
     return replace(whole, rule=rule, costs=costs, scoring=factor * whole.scoring, foreign=0, elsewhere=0.0)
 
 
-def forecast(plans: Sequence[Plan], seconds: float, tokens: int) -> str:
+def forecast(plans: Sequence[Plan], seconds: float, tokens: int, mask_test: int = 0) -> str:
     """What the audit asks and what that costs, in a few sentences; the first plan is that of the own domain."""
     home = plans[0]
     looks, count = home.rule.looks, len(home.methods)
-    first = sum(plan.through(0) for plan in plans)
-    most = sum(replace(plan, budget=None).most for plan in plans)
+    first = mask_test + sum(plan.through(0) for plan in plans)
+    most = mask_test + sum(replace(plan, budget=None).most for plan in plans)
     if home.budget is not None:
         first, most = min(first, home.budget), min(most, home.budget)
     late = sorted(home.costly)
@@ -313,6 +313,8 @@ def forecast(plans: Sequence[Plan], seconds: float, tokens: int) -> str:
     lines = [
         f"{methods}{enter}{corpora}, looked at after {texts} texts: {passes} passes of {tokens} tokens, about {times}."
     ]
+    if mask_test:
+        lines.append(f"Of these the test of masks takes {mask_test:,}.")
     if home.budget is not None:
         lines.append(_reach(plans))
     if home.left_out:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from veridical.audits import masf, selection, stability
 from veridical.audits import plan as planning
-from veridical.audits import selection, stability
 from veridical.audits.corpora import Corpus, corpus_facts, guessing
 from veridical.audits.options import AuditOptions, seconds_of
 from veridical.audits.oracles import oracles
@@ -20,6 +20,7 @@ from veridical.core import store, stored
 from veridical.core.records import Encoded, Example
 from veridical.grid.pool import cores
 from veridical.model.classifier import Classifier
+from veridical.model.mask import trained_ratio
 
 CALIBRATION = "calibration.json"
 
@@ -90,11 +91,19 @@ def prepared(work: Work, options: AuditOptions, say: Callable[[str], None]) -> P
         plans[corpus.name] = planning.scaled(plan, _rule(work, options, corpus), longer)
     for note in left_out:
         say(note)
-    say(planning.forecast(list(plans.values()), seconds, len(typical.ids)))
+    say(planning.forecast(list(plans.values()), seconds, len(typical.ids), _mask_test(work, rule)))
     facts = tuple(corpus_facts(clf, corpus) for corpus in work.corpora)
     if why := guessing(facts[0]):
         say(f"There will be no verdict: {why} Methods are scored all the same; interrupt if that is not what you want.")
     return Planned(plans, facts, tuple(left_out), seconds if options.time else None)
+
+
+def _mask_test(work: Work, rule: Rule) -> int:
+    """Passes of the test of masks, by the first method's order and a random one. There is no test where passes are
+    bounded, nor of a model that was not trained on masks."""
+    if work.settings.budget or work.settings.by != "mask" or not trained_ratio(work.clf):
+        return 0
+    return masf.passes(rule.looks[-1], len(work.reference), orders=2)
 
 
 def _rule(work: Work, options: AuditOptions, corpus: Corpus) -> Rule:
