@@ -9,8 +9,10 @@ import pytest
 import veridical
 from tiny import tiny
 from toy import toy
+from veridical.audits import parts
 from veridical.audits.audit import audit
 from veridical.core.errors import InputError
+from veridical.core.progress import Report
 from veridical.model.classifier import Classifier
 
 HOW = {
@@ -45,6 +47,26 @@ def test_two_workers_give_the_same_tables(model, single, tmp_path):
     both = audit(model, DATA, out=tmp_path / "audit", workers=2, **HOW)
     assert files(both) == files(single)
     assert both.summary.ranking == single.summary.ranking
+
+
+def test_texts_count_as_done_when_a_worker_has_done_them(model, tmp_path, monkeypatch):
+    steps, seen = [], []
+
+    def advance(self, text="", steps=1):
+        if self.title.startswith("Auditing"):
+            seen.append(steps)
+
+    monkeypatch.setattr(Report, "advance", advance)
+    whole_grid = parts.run
+
+    def run(*given, **how):
+        whole_grid(*given, **how)
+        steps.append(sum(seen))
+
+    monkeypatch.setattr(parts, "run", run)
+    audit(model, DATA, out=tmp_path / "audit", workers=1, **HOW)
+    assert steps[0] == 16  # all of them, before what the workers wrote is read
+    assert sum(seen) == 16  # and none twice
 
 
 def test_shards_side_by_side_give_the_same_tables(model, single, tmp_path):

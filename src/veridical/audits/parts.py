@@ -118,9 +118,14 @@ def asking(
 
     told: set[int] = set()  # a part that is asked again, for methods that enter late, is no progress
 
+    def tell(number: int) -> None:
+        if number not in told:
+            told.add(number)
+            tick(len(desk.corpus.examples[number * PART : (number + 1) * PART]))
+
     def ask(parts: Mapping[int, Sequence[str]]) -> Asked:
         if spread is not None:
-            _spread(desk, metrics, parts, spread, deadline)
+            _spread(desk, metrics, parts, spread, deadline, tell)
         cells, rows = {}, {}
         for number, methods in parts.items():
             if deadline is not None and time.monotonic() > deadline:
@@ -129,9 +134,7 @@ def asking(
             for name, attributions in evaluation.attributions.items():
                 rows[number, name] = attributions
                 cells[number, name] = [cell for cell in evaluation.cells if cell.method == name]
-            if number not in told:
-                told.add(number)
-                tick(len(next(iter(evaluation.attributions.values()))))
+            tell(number)
         return Asked(cells, rows)
 
     return ask
@@ -153,14 +156,17 @@ def _spread(
     parts: Mapping[int, Sequence[str]],
     spread: Spread,
     deadline: float | None,
+    tell: Callable[[int], None],
 ) -> None:
     jobs = [_job(desk, number, methods, metrics) for number, methods in parts.items()]
+    numbers = {job.key: number for job, number in zip(jobs, parts, strict=True)}
     if spread.shard is not None:  # every process does what nobody is at, and begins elsewhere
         number, count = part_of(spread.shard)
         first = (number - 1) * len(jobs) // count
         jobs = [*jobs[first:], *jobs[:first]]
 
     def tick(key: str) -> None:
+        tell(numbers[key])
         if deadline is not None and time.monotonic() > deadline:
             raise OutOfTimeError
 
