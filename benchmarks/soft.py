@@ -2,8 +2,8 @@
 
     python -m benchmarks.soft sst=soft/sst0,soft/sst1,soft/sst2 ag=soft/ag0,soft/ag1,soft/ag2
 
-Every audit has the four metrics against Gaussian draws and against shuffled scores. Diagnosticity is told seed by seed, a
-tie counting as lost, as in the paper's equation, and half; then a mean over seeds.
+Every audit has the four metrics against Gaussian draws and against shuffled scores. Diagnosticity is told seed by seed,
+a tie counting as lost, as in the paper's equation, and half; then a mean over seeds.
 """
 
 from __future__ import annotations

@@ -46,6 +46,21 @@ def trained(monkeypatch) -> list[str]:
     return names
 
 
+# -- what is said ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_here")
+def test_a_model_that_learns_nothing_is_told_of_at_once(tmp_path, capsys):
+    said = "Seed 0: the model is no better on whole texts (50.0%) than on texts that are masked altogether (50.0%)"
+    still = {**TINY, "lr": 1e-9, "head_lr": 1e-9}
+    small(tmp_path / "still", config=still, score="accuracy", progress=True)
+    lines = capsys.readouterr().err.replace("\n", " ")
+    assert lines.count(said) == 1
+    assert lines.index(said) < lines.index("attention")  # before the first measure is looked at
+    small(tmp_path / "tokens", config=still, score="accuracy", progress=True, tokens=2)
+    assert said not in capsys.readouterr().err.replace("\n", " ")  # its last point is not everything masked
+
+
 # -- what is written ----------------------------------------------------------------------------------
 
 

@@ -43,6 +43,7 @@ from veridical.retraining.roar.finished import Estimate, Roar, Share
 from veridical.retraining.roar.mask import Steps
 from veridical.retraining.roar.one_model import asked_of, bench_of, seeds_asked, time_one
 from veridical.retraining.roar.points import Request, column, default_score
+from veridical.retraining.roar.record import RoarSummary
 from veridical.retraining.roar.summary import write_facts, write_summary
 from veridical.retraining.roar.timing import Timing, take_time
 
@@ -110,15 +111,34 @@ def _run(
         write_facts(first)
         store.write_json(experiment.folder / TIMING, cost.timing)
 
+        told: set[str] = set()
+
         def tick(key: str) -> None:
             report.advance(key)
-            write_summary(experiment.folder, request)
+            for seed, sentence in _unlearnt(write_summary(experiment.folder, request)).items():
+                if seed not in told:
+                    told.add(seed)
+                    report.say(sentence)
 
         try:
             grid.run(cells, experiment.folder, **how, tick=tick)
         finally:  # whatever stopped it: what is done is told
             summary = write_summary(experiment.folder, request)
     return Roar(experiment.folder, summary, cost)
+
+
+def _unlearnt(summary: RoarSummary) -> dict[str, str]:
+    """Of every seed whose model knows as little of whole texts as of masks alone a sentence, hours before the end."""
+    (random,) = [curve for curve in summary.curves if curve.measure == RANDOM]
+    sentences = {}
+    for seed, (whole, *_, masked) in random.values.items():
+        if random.masked[-1] == 100 and whole is not None and masked is not None and whole <= masked:
+            sentences[seed] = (
+                f"Seed {seed}: the model is no better on whole texts ({whole:.1%}) than on texts that are masked "
+                f"altogether ({masked:.1%}). It has learnt nothing that masking could take away, so it will have no "
+                "area; interrupt, and train it longer or faster (train.epochs, train.lr)."
+            )
+    return sentences
 
 
 def _of_one_model(options: RoarOptions, how: dict[str, Any]) -> Roar:
