@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import veridical
+from tiny import tiny
 from veridical.core import assets
 from veridical.core.errors import Caution, InputError
 from veridical.model import embedded
-from veridical.model.names import ENCODERS
+from veridical.model.names import ENCODERS, insist_on_model, insist_on_trained
 
 TEXT = "A warm, funny film."
 LABELS = {"negative": " negative", "positive": " positive"}
@@ -32,6 +33,19 @@ def test_without_gguf_nothing_is_fetched(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(assets, "_download", lambda *given: pytest.fail("fetched in vain"))
     with pytest.raises(InputError, match=r"needs gguf, which is not installed.*veridical\[gguf\]"):
         veridical.load("smollm2", labels=["a", "b"])
+
+
+@pytest.mark.parametrize("as_run", [True, False])
+def test_a_folder_of_an_embedded_models_name_is_not_taken_for_it(tmp_path, monkeypatch, as_run: bool) -> None:
+    monkeypatch.chdir(tmp_path)
+    veridical.load(*tiny("bert", num_labels=2)).save(tmp_path / ("mpnet/model" if as_run else "mpnet"))
+    with pytest.raises(InputError, match=r"there is a folder of that name here; write '\./mpnet' for what is in the"):
+        veridical.load("mpnet")
+    assert veridical.load("./mpnet").family == "bert"
+    assert veridical.load(tmp_path / "mpnet").family == "bert"
+    assert insist_on_model("minilm") == "minilm"
+    insist_on_trained("mpnet")  # `train --model mpnet --out mpnet` goes on with the same words
+    assert insist_on_model("mpnet", start=True) == "mpnet"
 
 
 @pytest.mark.large

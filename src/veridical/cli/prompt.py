@@ -67,7 +67,7 @@ def prompt(
     insist_on_prompt(written, labels, chat=chat)
     if os.path.lexists(out):
         raise InputError(f"{shown_path(out)} is there already; name a folder that is not, or move it away.")
-    insist_on_model(model)
+    insist_on_model(model, start=True)
     examples, names = _examples(data, split, limit)
     from veridical.core import store
     from veridical.model.load import load

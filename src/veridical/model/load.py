@@ -184,7 +184,7 @@ def _from_files(
     prompt: _Prompt | None = None,
 ) -> Classifier:
     given = read_place(spec).options
-    where = insist_on_model(spec)
+    where = insist_on_model(spec, start=labels is not None or prompt is not None)
     if where in ENCODERS:
         where = str(folder_of(where))
     with refusing(spec):

@@ -75,17 +75,19 @@ def insist_on_trained(spec: str) -> None:
     """The same of what is to be trained: also a BiLSTM, which comes from nothing."""
     typed = read_place(spec)
     if typed.name != "bilstm":
-        insist_on_model(spec)
+        insist_on_model(spec, start=True)
     elif typed.options:
         from veridical.model import bilstm
 
         resolve(bilstm.build, typed.options, "model 'bilstm'")
 
 
-def insist_on_model(spec: str) -> str:
+def insist_on_model(spec: str, *, start: bool = False) -> str:
     """Refuse the name of a model of which there is none, here or on the hub, and options that it has not.
 
-    Returns its folder, its name on the hub, or that of an embedded encoder.
+    Returns its folder, its name on the hub, or that of an embedded encoder. An embedded name means the embedded model
+    where a classifier is made of it (`start`: trained, prompted). Elsewhere a model in a folder of that name is meant
+    just as likely (`train --model mpnet --out mpnet`, then `audit mpnet`), and taking either would be a guess.
     """
     insist_on_characters(spec, "The name of the model")
     if not spec.strip():
@@ -98,7 +100,14 @@ def insist_on_model(spec: str) -> str:
         read(typed.options["layers"], int, f"layers of {shown(typed.name)}")
     if typed.name == "bilstm":
         raise InputError("'bilstm' is built from training texts; train one first, then name its run folder.")
-    return typed.name if typed.name in ENCODERS else _folder(typed.name)
+    if typed.name not in ENCODERS:
+        return _folder(typed.name)
+    if not start and any(os.path.exists(Path(typed.name, *inside)) for inside in (["config.json"], ["model"])):
+        raise InputError(
+            f"{typed.name!r} is an embedded model, and there is a folder of that name here; write "
+            f"{f'./{typed.name}'!r} for what is in the folder, or work elsewhere for the embedded one."
+        )
+    return typed.name
 
 
 def _folder(source: str) -> str:
