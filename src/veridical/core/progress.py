@@ -106,6 +106,8 @@ class Report:
         """How long it has lasted, and how long it will if what is left goes as what was done."""
         minutes = (time.monotonic() - self._begun) / 60
         done = self.done - self._before
+        if self.done >= self.total:  # what follows the last step is not counted in steps
+            return f"after {minutes:.1f} min, at its last part"
         left = f", about {(self.total - self.done) * minutes / done:.1f} min left" if done else ""
         return f"after {minutes:.1f} min{left}"
 
