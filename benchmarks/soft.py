@@ -14,9 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from veridical.audits.diagnosticity import Diagnosticity
+from veridical.audits.diagnosticity import Diagnosticity, credit, outcomes
+from veridical.audits.evaluate import read_cells
 from veridical.audits.record import AuditSummary, read_summary
 from veridical.core.spec import base_name
+from veridical.probes.guidance.change import interval
 
 METRICS = {
     "comprehensiveness": "NC",
@@ -48,13 +50,57 @@ def told(task: str, summaries: Sequence[AuditSummary], control: str) -> None:
             texts = "/".join(str(row.n) for row in rows)
             told_of = f"strict {_by_seed(strict)}; half {_by_seed(half)}; n {texts}"
             print(f"{task} {control} {method or 'all methods'} {name}: {told_of}")
-    for a, b in (("Soft-NC", "NC"), ("Soft-NS", "NS"), ("NC", "NS"), ("Soft-NC", "Soft-NS")):
-        gaps = [seed[a, ""].strict - seed[b, ""].strict for seed in seeds]
-        print(f"{task} {control} all methods, strict: {a} less {b}: {_by_seed(gaps)}")
     for name in ("NC", "NS"):
         curves = np.array([[value or np.nan for value in seed[name, ""].curve] for seed in seeds])
         means, seeded = np.round(curves.mean(0), 3).tolist(), curves.round(3).tolist()
         print(f"{task} {control} {name} by ratio: {means}; seeds {seeded}")
+
+
+def credits(folder: Path, control: str, ratio: int | None = None) -> dict[tuple[str, str], dict[str, float]]:
+    """What every pair counts, a tie as lost: by metric and method, text by text. At one ratio, or of the score."""
+    scores: dict[tuple[str, str, str, str], float] = {}
+    home = read_summary(folder).corpora[0].name
+    for cell in read_cells(folder / "scores.parquet"):
+        if cell.corpus == home and base_name(cell.metric) in METRICS and cell.score.value is not None:
+            of = (METRICS[base_name(cell.metric)], cell.method, cell.example, cell.control)
+            value = cell.score.value if ratio is None or not cell.score.curve else cell.score.curve[ratio]
+            scores[of] = np.nan if value is None else value
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for metric, method, text, kind in scores:
+        other = scores.get((metric, method, text, control))
+        if kind == "" and other is not None and base_name(method) != "random":
+            outcome = outcomes(np.array([scores[metric, method, text, ""]]), np.array([other]))
+            found.setdefault((metric, method), {})[text] = float(credit(outcome, "strict")[0])
+    for metric in METRICS.values():  # all methods together: a text's mean over them
+        each = [by_text for (name, _), by_text in found.items() if name == metric]
+        texts = dict.fromkeys(text for by_text in each for text in by_text)
+        found[metric, ""] = {t: float(np.mean([by_text[t] for by_text in each if t in by_text])) for t in texts}
+    return found
+
+
+def difference(a: Sequence[dict[str, float]], b: Sequence[dict[str, float]]) -> str:
+    """The first less the second, of seeds each, with a 95% interval over texts and seeds."""
+    texts = sorted({t for seed in a for t in seed} & {t for seed in b for t in seed})
+    first, second = (np.array([[seed.get(t, np.nan) for t in texts] for seed in side]) for side in (a, b))
+    gap, low, high = interval(second, first)
+    return f"{gap:+.3f} ({low:+.3f} to {high:+.3f}), {len(texts)} texts"
+
+
+def differences(task: str, folders: Sequence[Path], control: str) -> None:
+    """What the claims compare."""
+    seeds = [credits(folder, control) for folder in folders]
+    methods = dict.fromkeys(method for _, method in seeds[0])
+    for method in methods:
+        for a, b in (("Soft-NC", "NC"), ("Soft-NS", "NS"), ("NC", "NS"), ("Soft-NC", "Soft-NS")):
+            gap = difference([seed[a, method] for seed in seeds], [seed[b, method] for seed in seeds])
+            print(f"{task} {control} {method or 'all methods'}: {a} less {b}: {gap}")
+    for metric in ("NC", "Soft-NC", "NS", "Soft-NS"):
+        gap = difference([seed[metric, "deeplift"] for seed in seeds], [seed[metric, "attention"] for seed in seeds])
+        print(f"{task} {control} {metric}: DeepLift less attention: {gap}")
+    first, last = ([credits(folder, control, ratio) for folder in folders] for ratio in (0, -1))
+    for metric in ("NC", "NS"):
+        gap = difference([seed[metric, ""] for seed in last], [seed[metric, ""] for seed in first])
+        print(f"{task} {control} {metric}: at the largest ratio less at the smallest: {gap}")
 
 
 def spread(task: str, summaries: Sequence[AuditSummary], control: str) -> None:
@@ -87,6 +133,7 @@ def main() -> None:
         summaries = [read_summary(Path(folder)) for folder in folders.split(",")]
         for control in CONTROLS:
             told(task, summaries, control)
+            differences(task, [Path(folder) for folder in folders.split(",")], control)
             spread(task, summaries, control)
         curves(task, summaries)
 

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from dataclasses import replace
 from html import unescape
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,7 +134,7 @@ def test_what_does_not_compare_is_noted(tmp_path):
         "No explanations are stored in a, b: how alike models explain is not said for what is there.",
         "Plain AOPC (sufficiency) does not compare across models, because the most and the least that any order could "
         "reach differ from model to model, also where it is divided by the fall to the empty text; between models "
-        "audit both with metrics naopc.",
+        "audit all of them with metrics naopc and the same by, for instance by=mask if one was trained on masks.",
     )
     assert notes[0] in to_text(compare([first, other]))
 
@@ -298,10 +300,26 @@ def test_mistakes_are_explained(tmp_path):
 
 
 def test_between_models_the_figures_within_limits_come_first() -> None:
-    from veridical.audits.compare import _limited_first, _of_areas
+    from veridical.audits.compare import _limited_first
 
     keys = [("home", "sufficiency", "a"), ("home", "naopc:by=mask", "a"), ("home", "accuracy", "")]
     assert _limited_first(keys) == [keys[1], keys[2], keys[0]]
     assert _limited_first([keys[0], keys[2]]) == [keys[0], keys[2]]
-    assert "between models read naopc." in _of_areas(keys)[0]
-    assert _of_areas(keys[1:]) == []
+
+
+def test_only_what_all_models_were_measured_by_is_to_be_read_between_them() -> None:
+    from veridical.audits.compare import _of_areas
+
+    def model(metric: str, by: str = "delete") -> Any:
+        there = {("home", "sufficiency", "a"): {}, ("home", metric, "a"): {}}
+        return SimpleNamespace(values=there, summary=SimpleNamespace(settings=SimpleNamespace(by=by)))
+
+    plain, masked = model("naopc"), model("naopc:by=mask", "mask")
+    keys = [*plain.values, *masked.values]
+    (same,) = _of_areas(keys, [plain, plain])
+    assert same.endswith("between models read naopc.")
+    (other,) = _of_areas(keys, [plain, masked])
+    assert "audit all of them with metrics naopc and the same by, for instance by=mask" in other
+    (none,) = _of_areas(keys, [plain, model("sparsity")])
+    assert none.endswith("audit all of them with metrics naopc.")
+    assert _of_areas([("home", "naopc", "a")], [plain, plain]) == []

@@ -192,6 +192,21 @@ def test_scoring_is_bounded_from_above(words):
     assert soft == pytest.approx(2 * 10 + 2, abs=2.1)  # ten draws, and ten of its shuffled self
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_searches_that_follow_the_answers_are_counted_as_they_spread(seed):
+    """Answers that are all alike would keep a beam together, and its cost half of what it is."""
+    clf = Classifier(*tiny("bert", num_labels=2, seed=seed))
+    text = long_text(clf, 1)
+    costs, _ = tried(clf, text, "best:by=mask")
+    assert passes_of(clf, text, methods.choose("best:by=mask"))[1] <= 1.05 * costs["best:by=mask"]
+    full = predict(clf, [text])
+    plain = explained(clf, text, int(full.logits[0].argmax()), full.logits[0], full.probabilities[0])
+    before = clf.asked
+    ask(clf, [metrics["naopc"].run(replace(plain, scores=np.arange(len(text.ids), dtype=np.float32)))])
+    planned = planning.scoring_passes(clf, text, ["naopc"], ("orders",))
+    assert (clf.asked - before) / len(text.ids) <= 1.05 * planned
+
+
 @pytest.mark.parametrize("spec", ["lime:samples=40", "kernel_shap:samples=40", "occlusion", "smoothgrad:samples=8"])
 def test_methods_are_bounded_from_above(spec):
     clf = Classifier(*tiny("bert", max_position_embeddings=128))

@@ -171,3 +171,15 @@ def test_settings_that_say_nothing_are_refused() -> None:
     with pytest.raises(InputError, match="from 0 to 1"):
         TrainOptions(data="planted", mask=2.0)
     assert TrainOptions(data="planted", mask=0.5, config={"mask": 0.2}).settings().mask == 0.5
+
+
+def test_the_option_goes_with_the_other_settings_of_masking() -> None:
+    for given in ({"mask_rows": 0.2}, {"mask_rows": 0.2, "mask_context": True}, TrainConfig(mask=0.1, mask_rows=0.2)):
+        chosen = TrainOptions(data="planted", mask=1.0, config=given).settings()
+        assert (chosen.mask, chosen.mask_rows) == (1.0, 0.2)
+    assert TrainOptions(data="planted", mask=1.0, config={"mask_rows": 1.0}).settings().mask_rows == 1
+
+
+def test_a_term_of_whole_texts_needs_some() -> None:
+    with pytest.raises(InputError, match="no text stays whole, and saloss is of whole texts; lower mask_rows"):
+        TrainOptions(data="planted", mask=1.0, config={"mask_rows": 1.0}, objective="saloss:weight=0.1")

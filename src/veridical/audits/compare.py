@@ -91,7 +91,7 @@ def compare(folders: Sequence[str | Path], *, seed: int = 0, controls: bool = Fa
     entries = _entries(models, keys, seed)
     agreements, missing = _agreements(models, seed) if len(runs) > 1 else ((), ())
     lower = {metric.name for run in runs for metric in run.summary.metrics if metric.better == "lower"}
-    notes = (*_notes(runs), *missing, *(_of_areas(keys) if len(models) > 1 else ()))
+    notes = (*_notes(runs), *missing, *(_of_areas(keys, runs) if len(models) > 1 else ()))
     return Table(tuple(models), entries, _tests(models, keys), agreements, frozenset(lower), notes)
 
 
@@ -203,14 +203,21 @@ def _limited_first(keys: Sequence[Key]) -> list[Key]:
     return sorted(keys, key=lambda key: base_name(key[1]) in AREAS)
 
 
-def _of_areas(keys: Sequence[Key]) -> list[str]:
-    """That areas over a perturbation curve do not compare between models, where there are any."""
+def _of_areas(keys: Sequence[Key], runs: Sequence[_Run]) -> list[str]:
+    """That areas over a perturbation curve do not compare between models, where there are any, and what does: of the
+    metrics between limits those that every run has, erased in the same way."""
     names = dict.fromkeys(base_name(metric) for _, metric, _ in keys)
     areas = [name for name in names if name in AREAS]
     if not areas:
         return []
-    there = [name for name in names if name in LIMITED]
-    read = f"read {' and '.join(there)}" if there else f"audit both with {option('metrics', '--metric')} naopc"
+    common = set.intersection(*({metric for _, metric, _ in run.values} for run in runs))
+    there = [name for name in LIMITED if name in map(base_name, common)]
+    if there:
+        read = f"read {' and '.join(there)}"
+    else:
+        read = f"audit all of them with {option('metrics', '--metric')} naopc"
+        if len({run.summary.settings.by for run in runs}) > 1:
+            read += f" and the same {option('by')}, for instance by=mask if one was trained on masks"
     return [
         f"Plain AOPC ({', '.join(areas)}) does not compare across models, because the most and the least that any "
         "order could reach differ from model to model, also where it is divided by the fall to the empty text; "

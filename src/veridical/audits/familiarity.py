@@ -67,8 +67,10 @@ def _sentence(ratio: float, by: Operator, sure: float, same: float, agreement: M
         )
     known = [(share, pair) for pair, share in agreement.items() if share is not None]
     first = "Erased texts are foreign to this model: it was trained on whole texts only."
+    mend = "training it with mask=1 would mend that"
     if ratio:
         first = f"This model was trained on masks, but tokens are erased by {by} here, which is foreign to it."
+        mend = "erasing by the mask (by=mask, which is usual for it) would mend that"
     least = ""
     if known:
         share, pair = min(known)
@@ -78,8 +80,7 @@ def _sentence(ratio: float, by: Operator, sure: float, same: float, agreement: M
         )
     return (
         f"{first} Of a text without any token it is {sure:.0%} sure on average, and gives {same:.0%} of them the same "
-        f"class.{least} What a metric says of erased texts rests on such answers; training it with mask=1 "
-        "would mend that."
+        f"class.{least} What a metric says of erased texts rests on such answers; {mend}."
     )
 
 

@@ -1,10 +1,10 @@
 """What an audit will ask, and what it costs before it begins.
 
 The unit is a *pass*: one text of the corpus's mean length once through the model, forward; a backward pass counts as
-two. What metrics and methods ask is counted by letting them ask and answering that nothing changes: the model is not
-run, and it is the most that they can ask. What a method takes that looks inside the model is counted on two short
-pieces of such a text and drawn out in a straight line to its length. So planning costs little even of a large model,
-errs on the dear side, and a budget is kept.
+two. What metrics and methods ask is counted by letting them ask and answering for the model, which is not run: once
+that nothing changes, once at random, and the dearer of both counts. What a method takes that looks inside the model is
+counted on two short pieces of such a text and drawn out in a straight line to its length. So planning costs little even
+of a large model, errs on the dear side, and a budget is kept.
 
 A budget decides by planned passes alone. They depend on the model and the texts, never on the machine or on what an
 interrupted run had done before: the same audit stops at the same look.
@@ -13,7 +13,7 @@ interrupted run had done before: the same audit stops at the same look.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -190,7 +190,7 @@ def scoring_passes(clf: Classifier, text: Encoded, specs: Sequence[str], control
         choice = all_metrics.choose(spec)
         if not choice.entry.asks:
             continue
-        asked = _questions(choice.entry.run(ranked, **choice.options), full)
+        asked = _questions(lambda choice=choice: choice.entry.run(ranked, **choice.options), full)
         if choice.entry.of_order(choice.options):
             distinct.update(asked)
         else:
@@ -201,7 +201,7 @@ def scoring_passes(clf: Classifier, text: Encoded, specs: Sequence[str], control
 def asking_passes(clf: Classifier, text: Encoded, choice: Choice[Method]) -> float:
     """Passes of explaining a text with a method that asks, at most: with all the draws that it may take."""
     ranked, full = _ranked(clf, text)
-    asked = _questions(choice.entry.run(replace(ranked, scores=None), **all_draws(choice).options), full)
+    asked = _questions(lambda: choice.entry.run(replace(ranked, scores=None), **all_draws(choice).options), full)
     return 1 + sum(len(variant.ids) for variant in asked) / len(text.ids)
 
 
@@ -218,15 +218,28 @@ def _ranked(clf: Classifier, text: Encoded) -> tuple[Explained, Answers]:
     return replace(plain, scores=scores), full
 
 
-def _questions(asker: object, full: Answers) -> set[Variant]:
-    """All that an asker asks if every answer is that of the whole text."""
+def _questions(begin: Callable[[], object], full: Answers) -> set[Variant]:
+    """All that an asker asks if every answer is that of the whole text, or if answers are drawn at random, whichever is
+    more: who waits for a change then waits to the end, and a search that follows the answers spreads out."""
+    draws = np.random.default_rng(0)
+
+    def unchanged(count: int) -> Answers:
+        return Answers(*(np.repeat(rows, count, axis=0) for rows in (full.logits, full.probabilities)))
+
+    def scattered(count: int) -> Answers:
+        shares = draws.dirichlet(np.ones(full.probabilities.shape[1]), count).astype(full.probabilities.dtype)
+        return Answers(np.log(np.maximum(shares, 1e-9)), shares)
+
+    return max((_asked(begin(), way) for way in (unchanged, scattered)), key=len)
+
+
+def _asked(asker: object, answers: Callable[[int], Answers]) -> set[Variant]:
     asked: set[Variant] = set()
     try:
         variants = next(asker)  # type: ignore[call-overload]
         while True:
             asked.update(variants)
-            answers = (np.repeat(rows, len(variants), axis=0) for rows in (full.logits, full.probabilities))
-            variants = asker.send(Answers(*answers))  # type: ignore[attr-defined]
+            variants = asker.send(answers(len(variants)))  # type: ignore[attr-defined]
     except StopIteration:
         return asked
 

@@ -19,6 +19,7 @@ class BestShare:
     metric: str
     share: float | None  # (method - random) / (best - random); None where the two do not differ
     n: int  # texts on which all three are defined
+    best: str = "best"  # the reference
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,14 @@ def best_shares(sheet: Sheet, facts: Mapping[str, MetricFacts]) -> list[BestShar
                 values = sheet.values[""][:, k]  # [M, N]
                 random = values[orders].mean(0)
                 for method in sheet.methods:
-                    if method not in (best, *ORDERS):
+                    if not is_reference(method) and method not in ORDERS:
                         ways = np.stack([values[row[method]] - random, values[row[best]] - random])
-                        shares.append(_share(sheet.corpus, method, metric, ways[:, ~np.isnan(ways).any(0)]))
+                        shares.append(_share((sheet.corpus, method, metric), best, ways[:, ~np.isnan(ways).any(0)]))
     return shares
 
 
-def _share(corpus: str, method: str, metric: str, ways: np.ndarray) -> BestShare:
+def _share(of: tuple[str, str, str], best: str, ways: np.ndarray) -> BestShare:
     """From the gains over random of the method and of the best. [2, n]"""
     n = ways.shape[1]
     gained, whole = ways.mean(1) if n else (0.0, 0.0)
-    return BestShare(corpus, method, metric, float(gained / whole) if abs(whole) > EQUAL else None, n)
+    return BestShare(*of, float(gained / whole) if abs(whole) > EQUAL else None, n, best)

@@ -78,7 +78,7 @@ def sufficiency(
     """How much of the prediction the top tokens alone carry, as a share of what all tokens carry, averaged over
     ratios (REGEX eq. 9-10, Zhao and Aletras 2023 eq. 1).
 
-    `raw` gives the signed fall p - p_R of ERASER instead: unclipped, in [-1, 1], and **lower** is better. `divisor`
+    `raw` gives the signed fall p - p_R of ERASER instead: unclipped, in [-1, 1], and lower is better. `divisor`
     plus_one is the AOPC ERASER prints; `dedup` counts ratios that buy the same number of tokens once.
     """
     how = setting(Setting(ratios, by, level, rounding, raw, divisor, dedup, undefined), preset)

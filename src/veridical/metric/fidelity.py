@@ -64,7 +64,7 @@ def fid_minus(
     by: Operator = "mask",
     of: Of = "probability",
 ) -> Asker[Score]:
-    """The same of the lowest tokens: what an explanation calls unimportant should not matter, so **lower** is better
+    """The same of the lowest tokens: what an explanation calls unimportant should not matter, so lower is better
     (F-Fidelity, Zheng et al. 2025)."""
     return (yield from _fidelity(ex, ratios, alpha, beta, samples, by, of, sign=-1))
 

@@ -36,7 +36,7 @@ def naopc(ex: Explained, *, by: Operator = "delete", level: Level = "token", bea
 def naopc_sufficiency(
     ex: Explained, *, by: Operator = "delete", level: Level = "token", beam: Beam = 5
 ) -> Asker[Score]:
-    """The same as tokens go from the lowest score on: what a good explanation leaves standing longest, so **lower** is
+    """The same as tokens go from the lowest score on: what a good explanation leaves standing longest, so lower is
     better (Edin et al. 2025). The limits are those of `naopc`."""
     return (yield from _between_limits(ex, by, level, beam, sign=-1))
 

@@ -7,9 +7,11 @@ from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import Annotated, Any, Literal
 
 from veridical.core import options as opt
+from veridical.core.errors import InputError
 from veridical.core.options import Checked, Count, Help, Hidden
 from veridical.core.place import A_FOLDER
 from veridical.core.ranges import between
+from veridical.core.spec import base_name, listed
 from veridical.training.config import TrainConfig, defaults, settings
 
 SAVE_STEPS = 200  # between two checkpoints inside an epoch
@@ -58,11 +60,21 @@ class Training:
     progress: opt.Progress = None
 
     def __post_init__(self) -> None:
-        self.settings()  # a mistake in them is told before anything is loaded
+        chosen = self.settings()  # a mistake in them is told before anything is loaded
+        others = [name for name in map(base_name, listed(self.objective)) if name != "cross_entropy"]
+        if chosen.mask and chosen.mask_rows == 1 and others:
+            raise InputError(
+                f"mask_rows is 1, so that no text stays whole, and {' and '.join(others)} is of whole texts; lower "
+                "mask_rows (0.5 is usual), or train with cross_entropy alone."
+            )
 
     def settings(self) -> TrainConfig:
-        chosen = settings(self.config, defaults(self.model, self.bound))
-        return chosen if self.mask is None else replace(chosen, mask=self.mask)
+        usual, given = defaults(self.model, self.bound), self.config
+        if self.mask is None:
+            return settings(given, usual)
+        if isinstance(given, TrainConfig):
+            return replace(given, mask=self.mask)
+        return settings({**(given or {}), "mask": self.mask}, usual)  # before the others of masking are looked at
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,7 @@ from inprocess import MODEL, TINY, run_here
 from goldens import MEASURABLE
 from toy import toy
 from veridical.core import store
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.model.ask import predict
 from veridical.model.load import load
 from veridical.model.mask import masked
@@ -144,6 +145,36 @@ def test_other_weights_are_not_mixed_in(runs: Path, tmp_path: Path) -> None:
     bench.clf = load(str(runs / "masked" / "seed0"))
     with pytest.raises(InputError, match="another model"):
         one_model.note_model(bench)  # type: ignore[arg-type]
+
+
+def test_a_model_in_anothers_place_is_refused_also_where_all_is_done(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(runs / "masked" / "seed0", tmp_path / "run")
+    curves(tmp_path / "out", tmp_path / "run", monkeypatch)
+    shutil.rmtree(tmp_path / "run" / "model")
+    shutil.copytree(runs / "masked" / "seed3" / "model", tmp_path / "run" / "model")
+    with pytest.raises(InputError, match="holds the curves of another model"):
+        curves(tmp_path / "out", tmp_path / "run", monkeypatch)
+
+
+def test_only_the_seeds_that_are_asked_for_have_to_know_masks(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(runs / "masked" / "seed0", tmp_path / "mixed" / "seed0")
+    shutil.copytree(runs / "plain", tmp_path / "mixed" / "seed1")
+    with pytest.raises(InputError, match="seed1 was not trained on masked texts"):
+        curves(tmp_path / "a", tmp_path / "mixed", monkeypatch)
+    found = curves(tmp_path / "b", tmp_path / "mixed", monkeypatch, seeds=[0])
+    assert found.summary.settings.seeds == (0,)
+    assert not found.summary.settings.one_model.forced
+
+
+def test_texts_of_other_classes_are_refused(runs: Path, tmp_path: Path) -> None:
+    said = r"not all texts of babi/1.* have one among those of"
+    with pytest.warns(Caution, match="gold labels are left out"), pytest.raises(InputError, match=said):
+        roar("babi/1:size=60", str(runs / "masked"), retrain=False, out=tmp_path / "x", methods="attention")
+    assert not (tmp_path / "x").exists()
 
 
 def test_mistakes_are_told_first(runs: Path) -> None:

@@ -46,21 +46,33 @@ TEXTS = 16  # explained for the timing
 
 
 def asked_of(
-    out: str | Path, data: Given | Path, model: str, *, limit: int | None, rounding: Rounding, force: bool
+    out: str | Path,
+    data: Given | Path,
+    model: str,
+    seeds: Sequence[int],
+    *,
+    limit: int | None,
+    rounding: Rounding,
+    force: bool,
 ) -> Experiment:
     """The test texts of this data for the curves of these models, if they may be asked about masked texts."""
     if limit is not None and not isinstance(data, (str, Path)):
         raise InputError(f"limit={limit} applies to data that is loaded by name; give the Dataset fewer examples.")
     dataset = load_data(data, limit=limit)
     check_split(dataset, TEST)
-    ratios = {trained_ratio(load(folder)) for folder in one_model_folders(model).values()}
+    folders, ratios = one_model_folders(model), []
+    for seed in seeds:
+        clf = load(folders[seed])
+        ratios.append(trained_ratio(clf))
+        if not ratios[-1] and not force:
+            raise InputError(
+                f"{folders[seed]} was not trained on masked texts, so what it says of them is no measure of "
+                f"faithfulness; train it with {option('mask=1')}, leave {option('retrain=False', '--no-retrain')} out, "
+                f"or take the curves all the same with {option('force=True')}."
+            )
+        _insist_on_weights(Path(out) / f"seed{seed}", clf)
+        _relabelled(dataset, clf)
     ratio = min(ratios)
-    if not ratio and not force:
-        raise InputError(
-            f"{model} was not trained on masked texts, so what it says of them is no measure of faithfulness; train "
-            f"it with {option('mask=1')}, leave {option('retrain=False', '--no-retrain')} out, or take the curves all "
-            f"the same with {option('force=True')}."
-        )
     kept = replace(dataset, splits={"train": (), "dev": (), TEST: dataset.splits[TEST]})
     claimed = OneModel(ratio=ratio, forced=not ratio)
     experiment = Experiment(Path(out), kept, model, TrainConfig(threads=1), rounding, claimed)
@@ -98,19 +110,29 @@ def bench_of(experiment: Experiment, seed: int, folder: str) -> Bench:
 def _relabelled(data: Dataset, clf: Classifier) -> list[Example]:
     if clf.kind == "multi":
         raise InputError(f"{clf.name} gives several labels per text; ROAR explains the gold class, so it needs one.")
-    return relabel(data.splits[TEST], data.labels, clf.labels)
+    texts = relabel(data.splits[TEST], data.labels, clf.labels)
+    if any(text.label is None for text in texts):
+        raise InputError(
+            f"ROAR explains the gold class, and not all texts of {data.name} have one among those of {clf.name} "
+            f"({', '.join(clf.labels)}); name labelled data of these classes."
+        )
+    return texts
 
 
 def note_model(bench: Bench) -> None:
     """Say whose curves a seed's are; another model's are not mixed with them."""
-    path, fingerprint = bench.place / MODEL, bench.clf.fingerprint()
+    path = bench.place / MODEL
     if not path.exists():
-        store.write_json(path, {"model": bench.clf.name, "weights": fingerprint})
-    held = stored.read_fields(path, "weights")["weights"]
-    if held != fingerprint:
+        store.write_json(path, {"model": bench.clf.name, "weights": bench.clf.fingerprint()})
+    _insist_on_weights(bench.place, bench.clf)
+
+
+def _insist_on_weights(place: Path, clf: Classifier) -> None:
+    path = place / MODEL
+    if path.exists() and stored.read_fields(path, "weights")["weights"] != clf.fingerprint():
         raise InputError(
-            f"{bench.place} holds the curves of another model than {bench.clf.name}: its weights have changed; name "
-            f"another folder with {option('out')}."
+            f"{place} holds the curves of another model than {clf.name}: its weights have changed; name another "
+            f"folder with {option('out')}."
         )
 
 

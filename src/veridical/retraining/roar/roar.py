@@ -145,11 +145,12 @@ def _of_one_model(options: RoarOptions, how: dict[str, Any]) -> Roar:
     """The same curves of models that were trained on masks, each of which is asked about its own masked texts."""
     quick, model = options.quick, options.model
     rounding, force = options.rounding, options.force
-    experiment = asked_of(options.out, options.data, model, limit=options.limit, rounding=rounding, force=force)
     given = options.seeds if options.seeds is None else seeds_of(options.seeds)
+    seeds = seeds_asked(model, given)[: QUICK_SEEDS if quick and given is None else None]
+    experiment = asked_of(options.out, options.data, model, seeds, limit=options.limit, rounding=rounding, force=force)
     request = Request(
         measures=_measures(options.methods, experiment.data),
-        seeds=seeds_asked(model, given)[: QUICK_SEEDS if quick and given is None else None],
+        seeds=seeds,
         steps=_steps(options.step or (QUICK_STEP if quick else STEP), options.tokens),
         kinds=(True, False) if options.plain else (True,),
         score=options.score or default_score(experiment.data.name),
