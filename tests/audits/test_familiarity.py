@@ -129,3 +129,17 @@ def test_references_are_asked_for_by_name_and_never_alone(tmp_path: Any) -> None
     assert "best" not in default_methods()
     with pytest.raises(InputError, match="never ranked"):
         veridical.audit(classifier(0.0), toy(test=24), out=tmp_path, methods=["best"], progress=False)
+
+
+@pytest.mark.parametrize("family", ["llama", "gpt2"])
+def test_of_a_decoder_whose_last_token_is_a_word_attention_is_left_out(family: str, tmp_path: Any) -> None:
+    model, tokenizer = tiny(family, num_labels=2)
+    clf = Classifier(model, tokenizer, name="tiny")
+    said = familiarity_of(clf, toy(test=20).splits["test"], "delete")
+    assert not any("attention" in pair for pair in said.agreement)
+    assert "mask=1" not in said.sentence  # it has no mask token
+    made = veridical.audit(
+        clf, toy(test=8), out=tmp_path, methods=["gradient", "attention"], metrics=["comprehensiveness"], progress=False
+    )
+    assert made.summary.familiarity is not None
+    assert made.page.exists()

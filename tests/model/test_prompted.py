@@ -224,6 +224,44 @@ def test_models_that_are_no_language_models_are_refused(tmp_path, llama, clf) ->
         veridical.explain(clf, ("text", "context"), "random")
 
 
+def test_a_classifier_without_the_language_models_head_is_refused(tmp_path, llama) -> None:
+    head = AutoModelForSequenceClassification.from_pretrained(llama, num_labels=2, tie_word_embeddings=False)
+    head.save_pretrained(tmp_path)
+    byte_level().save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=r"holds no language model: lm_head\.weight is not among its weights"):
+        load(tmp_path)
+
+
+def test_a_prompt_goes_around_no_other(tmp_path, clf) -> None:
+    clf.save(tmp_path)
+    with pytest.raises(
+        InputError, match=r"has a prompt already \('Review:.*name the language model that it was made of"
+    ):
+        load(tmp_path, prompt="Tweet:\n{text}\nMood:")
+
+
+def test_several_classes_of_a_text_and_prompts_without_room_are_refused(llama) -> None:
+    with pytest.raises(InputError, match="leave multilabel out"):
+        load(llama, multilabel=True)
+    with pytest.raises(
+        InputError, match=r"The prompt has \d+ tokens, and .* reads 64, which leaves no room for a text"
+    ):
+        load(llama, prompt="Review: " * 40 + "\n{text}\nSentiment:")
+
+
+def test_trained_on_it_starts_as_it_is_whatever_the_order_of_its_classes(tmp_path, clf) -> None:
+    clf.save(tmp_path)
+    turned = veridical.load(str(tmp_path), labels=["good", "bad"])
+    assert turned.labels == ("good", "bad")
+    assert turned.trained
+    np.testing.assert_allclose(answers(turned, TEXTS), answers(clf, TEXTS)[:, ::-1], atol=1e-6)
+    others = veridical.load(str(tmp_path), labels=["sad", "glad"])
+    assert not others.trained
+    assert np.abs(answers(others, TEXTS) - answers(clf, TEXTS)).max() > 1e-3
+    again = veridical.load(str(tmp_path), labels=["sad", "glad"])
+    assert np.array_equal(answers(others, TEXTS), answers(again, TEXTS))  # by the seed
+
+
 def test_logits_that_are_altered_behind_the_head_are_refused(tmp_path) -> None:
     language_model(tmp_path / "gemma2", "gemma2")
     with pytest.raises(InputError, match="final_logit_softcapping"):
@@ -258,6 +296,12 @@ def test_the_command_writes_the_folder(tmp_path, llama) -> None:
     refused = CliRunner().invoke(app, words)
     assert refused.exit_code == 2
     assert "is there already" in refused.output
+    strange = [*words[:5], str(tmp_path / "other"), "--labels", "n= negative", "--labels", "p= positive", *data]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Caution)
+        refused = CliRunner().invoke(app, strange)
+    assert refused.exit_code == 2
+    assert "call the labels as the data does, or leave --data out" in " ".join(refused.output.split())
     refused = CliRunner().invoke(app, [*words[:6], "--labels", "bad"])
     assert refused.exit_code == 2
     assert "write NAME=WORD" in refused.output

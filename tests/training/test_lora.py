@@ -112,6 +112,26 @@ def test_what_is_explained_has_the_adapters_in_its_weights(how: str) -> None:
     torch.testing.assert_close(tensor, veridical.attribute(folded, ids, method="alti"))
 
 
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_adapters_that_are_switched_off_stay_out(wrapped: bool) -> None:
+    from peft import LoraConfig, get_peft_model, inject_adapter_in_model
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    model, tokenizer = small("bert")
+    plain = copy.deepcopy(model)
+    how = LoraConfig(target_modules=lora.MAPS["bert"])
+    given = get_peft_model(model, how) if wrapped else inject_adapter_in_model(how, model)
+    moved(given)
+    for module in given.modules():
+        if isinstance(module, BaseTunerLayer):
+            module.enable_adapters(False)
+    with pytest.warns(Caution, match="has adapters"):
+        clf = veridical.load(given, tokenizer)
+    ours, base = (veridical.explain(each, TEXTS[0], "alti")[0] for each in (clf, Classifier(plain, tokenizer)))
+    np.testing.assert_allclose(ours.scores, base.scores, atol=1e-6)
+    np.testing.assert_allclose(ours.probabilities, base.probabilities, atol=1e-6)
+
+
 def saved(folder, family: str = "llama"):
     model, tokenizer = small(family)
     model.save_pretrained(folder)

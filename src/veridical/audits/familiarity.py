@@ -18,7 +18,7 @@ from veridical.audits.record import AuditSummary
 from veridical.audits.record_erased import Familiarity, MaskTest
 from veridical.core.records import Encoded, Example, Explained, Operator, Variant
 from veridical.core.seed import generator
-from veridical.model.ask import answer
+from veridical.model.ask import answer, erased_by_attention
 from veridical.model.classifier import Classifier
 from veridical.model.erase import erase, erase_all, ranking
 from veridical.model.mask import Masking, masking, trained_ratio
@@ -45,8 +45,11 @@ def familiarity_of(clf: Classifier, examples: Sequence[Example], by: Operator, s
     texts = [_asked(clf, text) for text in encoded]
     operators: list[Operator] = [name for name in OPERATORS if name != "mask" or texts[0].mask_id is not None]
     null = answer(clf, [erase_all(text, by) for text in texts]).probabilities
+    gone = [(text, _half(text.encoded, seed)) for text in texts]
+    if not all(erased_by_attention(clf, text) for text in encoded):
+        operators.remove("attention")
     halves = {
-        name: answer(clf, [erase(t, _half(t.encoded, seed), name) for t in texts]).probabilities.argmax(1)
+        name: answer(clf, [erase(text, half, name) for text, half in gone]).probabilities.argmax(1)
         for name in operators
     }
     agreement: dict[str, float | None] = {
@@ -54,11 +57,13 @@ def familiarity_of(clf: Classifier, examples: Sequence[Example], by: Operator, s
     }
     ratio = trained_ratio(clf)
     sure, same = float(null.max(1).mean()), float(np.bincount(null.argmax(1)).max() / len(null))
-    words = _sentence(ratio, by, sure, same, agreement)
+    words = _sentence(ratio, by, sure, same, agreement, masks="mask" in operators)
     return Familiarity(ratio, by, len(texts), sure, same, agreement, words)
 
 
-def _sentence(ratio: float, by: Operator, sure: float, same: float, agreement: Mapping[str, float | None]) -> str:
+def _sentence(
+    ratio: float, by: Operator, sure: float, same: float, agreement: Mapping[str, float | None], *, masks: bool
+) -> str:
     if ratio and by == "mask":
         beyond = "" if ratio == 1 else " Beyond that share masked texts are foreign to it."
         return (
@@ -67,10 +72,10 @@ def _sentence(ratio: float, by: Operator, sure: float, same: float, agreement: M
         )
     known = [(share, pair) for pair, share in agreement.items() if share is not None]
     first = "Erased texts are foreign to this model: it was trained on whole texts only."
-    mend = "training it with mask=1 would mend that"
+    mend = "; training it with mask=1 would mend that" if masks else ""  # else there is no mask token to train with
     if ratio:
         first = f"This model was trained on masks, but tokens are erased by {by} here, which is foreign to it."
-        mend = "erasing by the mask (by=mask, which is usual for it) would mend that"
+        mend = "; erasing by the mask (by=mask, which is usual for it) would mend that"
     least = ""
     if known:
         share, pair = min(known)
@@ -80,7 +85,7 @@ def _sentence(ratio: float, by: Operator, sure: float, same: float, agreement: M
         )
     return (
         f"{first} Of a text without any token it is {sure:.0%} sure on average, and gives {same:.0%} of them the same "
-        f"class.{least} What a metric says of erased texts rests on such answers; {mend}."
+        f"class.{least} What a metric says of erased texts rests on such answers{mend}."
     )
 
 

@@ -19,6 +19,7 @@ from veridical.audits.record import MetricFacts, StabilityRow, Standing
 from veridical.audits.selection import measures, metric_facts
 from veridical.audits.sheet import Sheet, gather
 from veridical.core.records import Encoded, Level, Operator
+from veridical.model.ask import erased_by_attention
 from veridical.model.classifier import Classifier
 
 METRICS = ("sufficiency", "comprehensiveness")  # two that ask ten questions together
@@ -40,16 +41,21 @@ def contenders(standings: Sequence[Standing]) -> list[str]:
     return [*left, *others[: max(0, FEWEST - len(left))]]
 
 
-def applying(clf: Classifier) -> dict[str, tuple[Operator, Level]]:
-    """The settings that apply to a model: one without a mask token cannot have tokens masked."""
-    masks = getattr(clf.tokenizer, "mask_token_id", None) is not None
-    return {name: setting for name, setting in SETTINGS.items() if masks or setting[0] != "mask"}
+def applying(clf: Classifier, text: Encoded) -> dict[str, tuple[Operator, Level]]:
+    """The settings that apply to a model and such texts: without a mask token none can be masked, and what a decoder's
+    head reads cannot be hidden from it."""
+    never: set[Operator] = set()
+    if getattr(clf.tokenizer, "mask_token_id", None) is None:
+        never.add("mask")
+    if not erased_by_attention(clf, text):
+        never.add("attention")
+    return {name: setting for name, setting in SETTINGS.items() if setting[0] not in never}
 
 
 def passes(clf: Classifier, text: Encoded, asked: Sequence[str]) -> float:
     """Passes of scoring one explanation of a text under all settings, at most; `asked` are the audit's own metrics,
     whose scores are there."""
-    specs = [measures(METRICS, by=by, level=level) for by, level in applying(clf).values()]
+    specs = [measures(METRICS, by=by, level=level) for by, level in applying(clf, text).values()]
     return sum(
         1 + scoring_passes(clf, text, some, ("orders",)) for some in specs if any(spec not in asked for spec in some)
     )
@@ -60,7 +66,8 @@ def by_setting(desk: Desk, course: Course, names: Sequence[str], deadline: float
     texts = min(course.plan.stability_texts, course.texts)
     parts = range(-(-texts // PART))
     rows: list[StabilityRow] = []
-    for setting, (by, level) in applying(desk.clf).items():
+    (first,) = desk.clf.encode(desk.corpus.examples[:1])
+    for setting, (by, level) in applying(desk.clf, first).items():
         specs = measures(METRICS, by=by, level=level)
         cells = []
         for part in parts:

@@ -68,12 +68,12 @@ def prompt(
     if os.path.lexists(out):
         raise InputError(f"{shown_path(out)} is there already; name a folder that is not, or move it away.")
     insist_on_model(model, start=True)
-    examples, names = _examples(data, split, limit)
+    examples = _examples(data, split, limit, labels)
     from veridical.core import store
     from veridical.model.load import load
 
     clf = load(model, prompt=written, labels=labels, chat=chat)
-    scores = _scores(clf, examples, names)
+    scores = _scores(clf, examples)
     with store.replacing(out) as temporary:  # whole or not at all
         clf.save(temporary)
     if as_json:
@@ -88,21 +88,27 @@ def prompt(
     typer.echo(str(out))
 
 
-def _examples(data: Any, split: str, limit: int) -> tuple[list[Any], tuple[str, ...]]:
+def _examples(data: Any, split: str, limit: int, labels: Mapping[str, str]) -> list[Any]:
+    """The texts to score the classifier on, with its classes; looked at before the model is loaded."""
     if data is None:
-        return [], ()
+        return []
     from veridical.data import load_data
+    from veridical.data.labels import relabel
 
     dataset = load_data(data, limit=limit, splits=[split])
-    return list(dataset.splits[split]), dataset.labels
+    texts = relabel(dataset.splits[split], dataset.labels, tuple(labels))
+    if any(text.label is None for text in texts):
+        raise InputError(
+            f"The labels are {', '.join(labels)}, and the classes of {data} are "
+            f"{', '.join(dataset.labels) or 'none'}; call the labels as the data does, or leave --data out."
+        )
+    return texts
 
 
-def _scores(clf: Classifier, examples: Sequence[Any], names: tuple[str, ...]) -> dict[str, float | None]:
+def _scores(clf: Classifier, examples: Sequence[Any]) -> dict[str, float | None]:
     if not examples:
         return {}
-    from veridical.data.labels import relabel
     from veridical.model.accuracy import score, targets
     from veridical.model.ask import predict
 
-    texts = relabel(examples, names, clf.labels)
-    return score(predict(clf, clf.encode(texts)), targets(texts, clf.labels, multilabel=False), clf.kind)
+    return score(predict(clf, clf.encode(examples)), targets(examples, clf.labels, multilabel=False), clf.kind)

@@ -80,6 +80,7 @@ class Report:
         self._begun = self._last = time.monotonic()
         self._text = ""
         self._over = threading.Event()
+        self._beating: threading.Thread | None = None
 
     def __enter__(self) -> Report:
         global _entered
@@ -89,7 +90,8 @@ class Report:
         if self._picture is not None:
             self._picture.draw(self.done)
         elif (self._late or not self.console.is_terminal) and not self.console.quiet:
-            threading.Thread(target=self._beat, daemon=True).start()
+            self._beating = threading.Thread(target=self._beat, daemon=True)
+            self._beating.start()
         return self
 
     def _beat(self) -> None:
@@ -117,6 +119,9 @@ class Report:
         global _entered
         _entered -= 1
         self._over.set()
+        if self._beating is not None:  # it may hold a model, whose memory is not to be given back as Python ends
+            self._beating.join()
+        self._moving = None
         self._bar.stop()
         if self._picture is not None:
             self._picture.draw(self.done, self._text, last=True)

@@ -73,6 +73,14 @@ def answer(clf: Classifier, variants: Sequence[Variant], budget: int | None = No
     return Answers(logits, clf.probabilities(torch.from_numpy(logits)).numpy())
 
 
+def erased_by_attention(clf: Classifier, encoded: Encoded) -> bool:
+    """Whether any token of a text can be erased by attention: a decoder's head reads its last one, attended to or not,
+    and that is a word of the text unless a prompt or a special token follows."""
+    if not reads_last(clf.model.config):
+        return True
+    return not encoded.free[int(last_positions(torch.tensor([encoded.ids]), clf.model.config.pad_token_id)[0])]
+
+
 def _insist_on_end(clf: Classifier, variants: Sequence[Variant]) -> None:
     """Refuse questions in which a decoder is not to attend to the token that its head reads, which it reads all the
     same."""

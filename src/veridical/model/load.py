@@ -19,6 +19,7 @@ from veridical.core.spec import read_place
 from veridical.core.values import read
 from veridical.model.classifier import Classifier
 from veridical.model.embedded import folder_of
+from veridical.model.head import fit_head
 from veridical.model.lora import with_folded_adapters
 from veridical.model.memory import move
 from veridical.model.names import ENCODERS, insist_on_model
@@ -55,7 +56,8 @@ def load(
             transformers model, or a `pipeline("text-classification")`. Behind a name `:layers=3` keeps the first three
             layers, and `:head=tanh` gives BigBird the head of explanation regularisation.
         tokenizer: The tokenizer of a model that is given as an object; a fast one.
-        labels: Names of classes, for which the model gets a new head that is not trained. Of a folder or hub id only.
+        labels: Names of classes, for which the model gets a new head that is not trained, unless its head is of these
+            classes. Of a folder or hub id only.
             With a prompt: the word that stands for each class, as it follows the prompt, space included.
         prompt: Make a classifier of a causal language model: a text in which `{text}` stands once. The classes are the
             words of `labels`, each one token; only the text is explained and erased.
@@ -77,6 +79,8 @@ def load(
     """
     where = said_device() if device is None else device_of(device)  # before anything is loaded
     asked = _prompt_of(source, prompt, labels, chat)
+    if asked is not None and multilabel:
+        raise InputError("A prompt asks for one word, so a text has one class; leave multilabel out.")
     if labels is not None and asked is None:
         _insist_on_names(source, labels)
     if hasattr(source, "model") and hasattr(source, "tokenizer"):  # a pipeline, or a Classifier
@@ -188,7 +192,14 @@ def _from_files(
     if where in ENCODERS:
         where = str(folder_of(where))
     with refusing(spec):
-        config = _configured(read_config(where, spec), spec, labels, multilabel, dropout)
+        config = read_config(where, spec)
+        before = [name for _, name in sorted((config.id2label or {}).items())]
+        if prompt is not None and getattr(config, "veridical_prompt", None):
+            raise InputError(
+                f"{spec!r} has a prompt already ({shown(config.veridical_prompt['prompt'])}), inside which another "
+                "would stand; name the language model that it was made of."
+            )
+        config = _configured(config, spec, labels, multilabel, dropout)
         if not hasattr(config, "quantization_config"):
             insist_on_floats(where, spec)
         model, tokenizer, info = read_model(where, config, seed)
@@ -199,6 +210,8 @@ def _from_files(
     if prompt is not None:
         return prompted(where, model, tokenizer, spec, prompt.prompt, prompt.labels, chat=prompt.chat)
     untrained = bool(info["missing_keys"]) or bool(info.get("mismatched_keys"))
+    if labels is not None and not untrained:
+        untrained = not fit_head(model, before, labels, seed)
     if untrained and labels is None:
         warnings.warn(
             f"{spec} has no trained classification head (missing: {', '.join(sorted(info['missing_keys'])[:3])}); "

@@ -73,11 +73,13 @@ def fold_adapters(model: Any) -> Any:
     """The model with its adapters added to the weights, in place, and every parameter trainable again."""
     from peft.tuners.tuners_utils import BaseTunerLayer
 
+    off = any(isinstance(module, BaseTunerLayer) and module.disable_adapters for module in model.modules())
     if hasattr(model, "merge_and_unload"):  # peft's own wrapper, which may have saved other modules too
-        model = model.merge_and_unload()
+        model = model.unload() if off else model.merge_and_unload()
     for name, module in list(model.named_modules()):
         if isinstance(module, BaseTunerLayer):
-            module.merge(safe_merge=True)
+            if not off:  # else it computes without them, and is explained so
+                module.merge(safe_merge=True)
             above, _, last = name.rpartition(".")
             setattr(model.get_submodule(above), last, module.get_base_layer())
     model.requires_grad_(True)

@@ -46,14 +46,22 @@ def read_model(where: str, config: Any, seed: int) -> tuple[Any, Any, dict[str, 
     return model, AutoTokenizer.from_pretrained(where, trust_remote_code=False), info
 
 
-def read_language_model(where: str, config: Any) -> Any:
-    """The causal language model of the same files, which has a head for every token."""
+def read_language_model(where: str, config: Any) -> tuple[Any, set[str]]:
+    """The causal language model of the same files, which has a head for every token, and the weights that the files do
+    not have."""
     from transformers import AutoModelForCausalLM
 
     with quietly():
-        return AutoModelForCausalLM.from_pretrained(
-            where, config=config, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        found: Any = AutoModelForCausalLM.from_pretrained(
+            where,
+            config=config,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
         )
+    model, info = found
+    return model, set(info["missing_keys"])
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import torch
 
 from veridical.core.errors import Caution, InputError
 from veridical.model.classifier import Classifier
+from veridical.model.encode import token_limit
 from veridical.model.pretrained import read_language_model, refusing
 from veridical.model.template import PLAIN, Template, as_chat, boundary, template_of, with_template
 
@@ -36,8 +37,18 @@ def prompted(
             f"The prompt of {spec!r} ends in the token that pads texts, which its classifier passes over; let another "
             "word stand at the end."
         )
+    limit, own = token_limit(model, tokenizer), len(template.prefix) + len(template.suffix)
+    if own >= limit:
+        raise InputError(
+            f"The prompt has {own} tokens, and {spec!r} reads {limit}, which leaves no room for a text; shorten it."
+        )
     with refusing(spec):
-        language = read_language_model(where, model.config)
+        language, missing = read_language_model(where, model.config)
+    if missing:
+        raise InputError(
+            f"{spec!r} holds no language model: {sorted(missing)[0]} is not among its weights, so it has no word to "
+            "say; name the language model itself."
+        )
     _put_head(model, language, template, spec)
     _insist_on_same(model, language, template, tokenizer, spec)
     model.config.use_cache = False
