@@ -1,6 +1,6 @@
 """The figures of docs/measurable.md, from the folders that its commands wrote.
 
-    python -m benchmarks.measurable FOLDER single copies conjunction movies --truth single,copies,conjunction
+    python -m benchmarks.measurable FOLDER copies movies --truth copies --data copies=planted:size=600:length=4:copies=2
 
 FOLDER holds, by name of the data: runs/NAME-plain and runs/NAME-masked (trainings, a folder per seed), one/NAME and
 forced/NAME (curves without retraining) and roar/NAME (Recursive ROAR). What is missing is left out.
@@ -162,6 +162,9 @@ def main() -> None:
     parser.add_argument("--limits", default="")
     given = parser.parse_args()
     data = dict(pair.split("=", 1) for pair in given.data)
+    needed = {name for names in (given.truth, given.masks, given.limits) for name in names.split(",") if name}
+    if missing := sorted(needed - data.keys()):
+        parser.error(f"--data {missing[0]}=... is missing: truth, masks and limits read the texts")
     for name in given.names:
         accuracy(given.folder, name)
         folders = {kind: given.folder / kind / name for kind in ("one", "forced", "roar")}
