@@ -32,7 +32,7 @@ STEPS = 10  # of integrated gradients, interpreto's default
 BATCHES = (4, 16)  # rows that interpreto puts through the model at once; 4 is its default
 PAIRS = {
     "input_x_gradient": "input_x_gradient",
-    f"integrated_gradients:steps={STEPS}:rule=trapezoid": "integrated_gradients",
+    f"integrated_gradients:steps={STEPS}": "integrated_gradients",
     "occlusion": "occlusion",
 }
 

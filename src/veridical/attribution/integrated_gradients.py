@@ -70,7 +70,7 @@ def integrated_gradients(
         return Summed(aggregated(total, aggregate), None)
     with torch.no_grad():
         null = target(clf.forward(batch, edit=lambda e: line.at(0.0, e, every)).logits)
-    return Summed(aggregated(total, aggregate), _gaps(total.sum((1, 2)), whole - null))
+    return Summed(aggregated(total, aggregate), _gaps(total.sum((1, 2)), whole - null, baseline, steps))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Line:
         return total
 
 
-def _gaps(total: torch.Tensor, due: torch.Tensor) -> list[float]:
+def _gaps(total: torch.Tensor, due: torch.Tensor, baseline: Baseline, steps: int) -> list[float]:
     """How far each text's scores are from summing to the change of its logit, as a share of it; large ones are said."""
     off = (total - due).abs()
     gaps = (off / due.abs().clamp(min=1e-12)).tolist()
@@ -137,11 +137,16 @@ def _gaps(total: torch.Tensor, due: torch.Tensor) -> list[float]:
     bad = [row for row, gap in enumerate(gaps) if gap > LARGE_GAP and float(off[row]) > 0.01]
     if bad:
         worst = max(bad, key=lambda row: float(off[row]))
+        mend = f"take more steps ({steps} now), or rule=adaptive"
+        if baseline == "zero":
+            mend = (
+                "it does so near zero vectors that enter a norm with nothing added; use rule=adaptive, in a decoder "
+                f"baseline=token, or more steps ({steps} now)"
+            )
         warnings.warn(
             f"Integrated gradients do not add up in {len(bad)} of {len(gaps)} texts: the scores of one sum to "
-            f"{float(total[worst]):.3f} where its logit changed by {float(due[worst]):.3f}. The gradient jumps on the "
-            "path, as it does near zero vectors that enter a norm with nothing added; use rule=adaptive, or in a "
-            "decoder baseline=token.",
+            f"{float(total[worst]):.3f} where its logit changed by {float(due[worst]):.3f}. The gradient turns too "
+            f"fast on the path; {mend}.",
             Caution,
             stacklevel=2,
         )
