@@ -168,7 +168,7 @@ def test_every_interval_and_every_seeds_value_stands_on_the_papers_page(path):
                 bare = page.replace("*", "")
                 assert any(form in bare for form in forms), forms
             for key in ("by_seed", "baseline_by_seed"):
-                if key in one:
+                if any(one.get(key, ())):  # a baseline of nothing is masking at random
                     values = [", ".join(f"{value:.{n}f}" for value in one[key]) for n in (2, 3)]
                     assert any(value in page for value in values), values
                     assert len(one[key]) == row["seeds"] >= FEWEST_SEEDS

@@ -26,7 +26,10 @@ HOLDS = {
     "explanation-regularisation": {*(f"table {i}" for i in range(1, 10)), *(f"figure {i}" for i in range(1, 15))},
     "recursive-roar": {*(f"table {i}" for i in range(1, 8)), *(f"figure {i}" for i in range(1, 10))},
     "validation": {"E1 and E2"},
-    "measurable": {"accuracy", "curves", "retrained curves", "audit"},
+    "measurable": {
+        *("accuracy", "curves", "retrained curves", "audit"),
+        *("conjunction", "movie sentences", "SST", "encoder"),
+    },
 }
 
 
@@ -104,7 +107,9 @@ def test_recursive_roar_trains_every_bilstm_with_its_papers_settings():
     seen = set()
     for _, _, *words in commands(recipe):
         data, model = (words[words.index(option) + 1].partition(":") for option in ("--data", "--model"))
-        if model[0] != "bilstm":
+        if model[0] != "bilstm" or words[words.index("--out") + 1].endswith(
+            "-small"
+        ):  # lines that say they are smaller
             continue
         kind = {"babi": "babi", "snli": "snli"}.get(data[0].partition("/")[0], "single")
         seen.add(kind)
