@@ -105,7 +105,7 @@ def _means(sheet: Sheet, seed: int) -> list[MeanScore]:
                     metric=metric,
                     n=int(defined.sum()),
                     undefined=int((scored[m, k] & ~defined).sum()),
-                    small=int((rooms[defined] < SMALL).sum()) if _draws(metric) and not np.isnan(rooms).all() else None,
+                    small=int((rooms[defined] < SMALL).sum()) if len(errors) and not np.isnan(rooms).all() else None,
                     mean=mean(scores),
                     # The draws of different texts are independent: their errors add in squares.
                     sampling_error=float(np.sqrt((errors**2).sum()) / len(errors)) if len(errors) else None,
@@ -272,16 +272,11 @@ def _gaps(sheet: Sheet, facts: Facts) -> list[str]:
     return [f"A metric that is undefined on a text has no vote there: {', '.join(gaps)}."] if gaps else []
 
 
-def _draws(metric: str) -> bool:
-    """Whether it is a soft metric, which draws what it erases."""
-    return base_name(metric).startswith("soft_")
-
-
 def _small(sheet: Sheet) -> list[str]:
     """Texts on which a soft metric divides by little, so that its draws are too few."""
     counts = []
     for k, name in enumerate(sheet.metrics):
-        if not _draws(name):  # others divide by something else
+        if np.isnan(sheet.errors[:, k]).all():  # it draws nothing, and divides by something else
             continue
         defined = ~np.isnan(sheet.values[""][:, k]).all(0)  # [texts]
         small = (sheet.rooms[:, k] < SMALL).any(0) & defined
