@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from veridical.audits.masf import TEXTS, passes
 from veridical.audits.operator import operator_for
 from veridical.audits.plan import is_reference
 from veridical.audits.selection import default_methods
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.model.classifier import Classifier
 from veridical.model.mask import note_ratio
 
@@ -40,6 +41,19 @@ def test_the_operator_is_the_models_unless_said() -> None:
     assert operator_for(classifier(1.0), None) == "mask"
     assert operator_for(classifier(1.0), "attention") == "attention"
     assert operator_for(classifier(0.0), None) == "delete"
+
+
+@pytest.mark.usefixtures("_unmarked")
+def test_an_evaluation_that_erases_otherwise_than_the_model_knows_says_so() -> None:
+    texts = toy(test=4).splits["test"]
+    with pytest.warns(
+        Caution, match="trained on masked texts, and sufficiency would erase otherwise.*sufficiency:by=mask"
+    ):
+        veridical.evaluate(classifier(1.0), texts, ["gradient"], ["sufficiency", "sparsity"], progress=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", Caution)
+        veridical.evaluate(classifier(1.0), texts, ["gradient"], ["sufficiency:by=mask"], progress=False)
+        veridical.evaluate(classifier(0.0), texts, ["gradient"], ["sufficiency"], progress=False)
 
 
 @pytest.mark.usefixtures("_unmarked")

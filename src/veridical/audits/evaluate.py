@@ -25,6 +25,7 @@ import numpy as np
 from veridical.attribution import Method, methods
 from veridical.audits.computable import computable
 from veridical.audits.evaluation import Evaluation
+from veridical.audits.operator import warn_of_operators
 from veridical.audits.options import PART, Draw, EvaluateOptions
 from veridical.core import store
 from veridical.core.errors import InputError
@@ -87,6 +88,7 @@ def evaluate(clf: Any, examples: Given, options: EvaluateOptions) -> Evaluation:
     foreign = _by_method(options.explanations, texts)
     _check(job, foreign)
     if options.parts is None:  # who works on some parts has chosen by all of them
+        warn_of_operators(clf, job.metrics)
         job = replace(job, metrics=computable(job.metrics, texts, len(job.methods) + len(foreign), above=3))
     numbers = range(math.ceil(len(texts) / options.part)) if options.parts is None else options.parts
     if job.folder is None:

@@ -17,6 +17,7 @@ from veridical.core.ranges import between
 from veridical.core.spec import base_name, listed
 from veridical.core.wording import option
 from veridical.grid.options import Address, DryRun, Engine, Shard, Workers
+from veridical.model.names import ENCODERS
 from veridical.training.config import TrainConfig, defaults, settings
 from veridical.training.options import KEYS, TERMS, Settings, Table, Trained
 
@@ -140,10 +141,15 @@ class RoarOptions:
         settings(self.config, defaults(self.model))  # a mistake in them is told before anything is loaded
         if not self.retrain:
             self._check_one_model()
+        elif self.force:
+            raise InputError(
+                f"{option('force=True')} is of curves without retraining; say "
+                f"{option('retrain=False', '--no-retrain')} too, or leave it out."
+            )
 
     def _check_one_model(self) -> None:
         """Refuse what only trainings could follow."""
-        if base_name(self.model) in ("bilstm", "minilm"):
+        if base_name(self.model) in ("bilstm", *ENCODERS):
             raise InputError(
                 f"Without retraining the curves are those of one trained model, and {self.model!r} is none; name its "
                 f"run with {option('model')}."

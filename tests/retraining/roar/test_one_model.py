@@ -182,6 +182,10 @@ def test_mistakes_are_told_first(runs: Path) -> None:
     assert one_model_folders(str(runs / "plain")) == {1: str(runs / "plain")}
     with pytest.raises(InputError, match="name its run"):
         RoarOptions(data="planted", out="x", retrain=False)
+    with pytest.raises(InputError, match="name its run"):
+        RoarOptions(data="planted", model="mpnet", out="x", retrain=False)
+    with pytest.raises(InputError, match="is of curves without retraining"):
+        RoarOptions(data="planted", model="minilm", out="x", force=True)
     with pytest.raises(InputError, match="count for nothing"):
         RoarOptions(data="planted", model=str(runs / "plain"), out="x", retrain=False, config={"epochs": 2})
     with pytest.raises(InputError, match="no model of seed 7"):
