@@ -100,6 +100,19 @@ def test_lists_take_text_texts_or_nothing():
     assert listed(None) == listed("") == []
 
 
+def test_commas_of_a_name_that_is_there_are_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "good, bad").mkdir()
+    (tmp_path / "mine").mkdir()
+    for text in ("good, bad", "good, bad:labels=no+yes"):
+        assert listed(text) == [text]
+    behind_options = (
+        "mine:labels=no+yes,other:labels=no+yes,hutto/nyt"  # that `mine` is there parts the list all the same
+    )
+    assert listed(behind_options) == ["mine:labels=no+yes", "other:labels=no+yes", "hutto/nyt"]
+    assert listed("mine,hutto/nyt") == ["mine", "hutto/nyt"]
+
+
 def test_a_pair_is_split_at_its_first_equals_sign():
     assert pair("train.lr = 3e-5", "--set", "key=value", "x=1") == ("train.lr", "3e-5")
     assert pair("a=b=c", "--set", "key=value", "x=1") == ("a", "b=c")

@@ -93,7 +93,8 @@ def listed(given: str | Iterable[str] | None) -> list[str]:
 
 
 def _is_there(text: str) -> bool:
-    return "," in text and (os.path.exists(text) or os.path.exists(_parts(text, ":")[0]))
+    """Whether the commas are those of a name: behind the options of a folder that is there they part a list."""
+    return any("," in name and os.path.exists(name) for name in (text, _parts(text, ":")[0]))
 
 
 def seeds_in(typed: Iterable[str], who: str = "The seed") -> tuple[int, ...]:
