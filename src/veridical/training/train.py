@@ -26,6 +26,7 @@ from veridical.core import store, stored
 from veridical.core.device import device_of, said_device
 from veridical.core.errors import InputError
 from veridical.core.options import takes
+from veridical.core.progress import Report
 from veridical.core.records import Answers, Dataset, Example, Given
 from veridical.data import load_data
 from veridical.data.split import text_mark
@@ -140,7 +141,13 @@ def _trained(task: Task, spec: Any, device: torch.device, threads: int, progress
             processes = task.accelerator.num_processes
             facts = store.stamp(threads=threads, device=str(device), processes=processes, seed=task.seed)
             store.write_json(task.folder / "stamp.json", facts)
-        _finish(task, fit(task, progress))
+        state = fit(task, progress)
+        texts = sum(map(len, task.encoded.values()))
+        # Of a large model this takes minutes, of which a line tells now and then.
+        with Report(
+            "Scoring the kept model", texts, progress=progress if main else False, unit="texts", late=True
+        ) as report:
+            _finish(task, state, report)
 
 
 def train_seeds(
@@ -186,10 +193,10 @@ def _device(accelerator: Accelerator) -> torch.device:
     return accelerator.device
 
 
-def _finish(task: Task, state: State) -> None:
+def _finish(task: Task, state: State, report: Report) -> None:
     """Write what a finished run holds, `scores.json` last, and drop what only resuming needed."""
     record = {
-        "scores": _keep(task, state) if state.eligible else {},
+        "scores": _keep(task, state, report) if state.eligible else {},
         "epochs": state.epoch,
         "best_epoch": state.best_epoch if state.eligible else 0,
         "steps": state.step,
@@ -206,7 +213,7 @@ def _finish(task: Task, state: State) -> None:
     task.accelerator.wait_for_everyone()
 
 
-def _keep(task: Task, state: State) -> dict[str, Scores]:
+def _keep(task: Task, state: State, report: Report) -> dict[str, Scores]:
     """Write the model and its predictions; returns the scores of every split that has labels."""
     if task.config.lora is not None:
         fold_adapters(task.clf.model)  # what is saved needs no adapters, and the predictions are those of what is saved
@@ -219,6 +226,7 @@ def _keep(task: Task, state: State) -> dict[str, Scores]:
                 scores[split] = score(answers[split], task.gold[split], task.clf.kind)
         else:
             answers[split], scores[split] = measure(task, split, state.epoch)
+        report.advance(split, steps=len(task.encoded[split]))
     if task.accelerator.is_main_process:
         with store.replacing(task.folder / "model") as temporary:
             task.clf.save(temporary)
