@@ -58,8 +58,8 @@ def main() -> None:
     head = ("method", "time, in forward passes", "counted", "goal")
     show(f"{TOKENS} tokens, {one_forward(clf, encoded) / 1e9:.1f} GFLOP a pass", head, rows)
     ratios = {name: timing.ratios for name, timing in timings.items()}
-    found = {"machine": machine(options.threads), "tokens": TOKENS, "unit_seconds": unit.seconds, "ratios": ratios}
-    print(write_json(options.out / "decoders.json", found))
+    record = {"machine": machine(options.threads), "tokens": TOKENS, "unit_seconds": unit.seconds, "ratios": ratios}
+    print(write_json(options.out / "decoders.json", record))
     print(write_text(options.out / "decoders.md", markdown(head, rows) + "\n"))
 
 

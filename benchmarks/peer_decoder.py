@@ -38,8 +38,8 @@ PAIRS = {
 
 
 def ours(held: Subject, spec: str) -> list[np.ndarray]:
-    found = attributions(held.clf, held.encoded, methods.choose(spec), budget=held.budget)
-    return [_words(one.scores, encoded) for one, encoded in zip(found, held.encoded, strict=True)]
+    explanations = attributions(held.clf, held.encoded, methods.choose(spec), budget=held.budget)
+    return [_words(each.scores, encoded) for each, encoded in zip(explanations, held.encoded, strict=True)]
 
 
 def theirs(given: Iterable[Any]) -> list[np.ndarray]:
@@ -49,11 +49,11 @@ def theirs(given: Iterable[Any]) -> list[np.ndarray]:
 
 def saliency(held: Subject) -> list[np.ndarray]:
     """interpreto's saliency from our gradient: |word vector x gradient|, averaged over the width."""
-    found = []
+    scores = []
     for encoded in held.encoded:
         embeddings, gradient = embedding_gradient(held.clf, held.clf.collate([encoded]), Target())
-        found.append(_words((embeddings * gradient).abs().mean(-1)[0].detach(), encoded))
-    return found
+        scores.append(_words((embeddings * gradient).abs().mean(-1)[0].detach(), encoded))
+    return scores
 
 
 def _words(scores: Any, encoded: Encoded) -> np.ndarray:
@@ -93,14 +93,14 @@ def main() -> None:
         rows.append((spec, *times, f"{np.mean(taus):.2f} ({min(taus):.2f} to {max(taus):.2f})"))
     head = ("method", "Veridical", *(f"interpreto, {batch} at once" for batch in BATCHES), "tau by size, texts")
     show(f"{options.texts} texts, in forward passes over all of them", head, rows)
-    found = {
+    record = {
         "machine": machine(options.threads),
         "saliency_apart": apart,
         "unit_seconds": unit.seconds,
         "ratios": {name: timing.ratios for name, timing in timings.items()},
         "tau": {spec: [float(tau) for tau in taus if tau is not None] for spec, taus in alike.items()},
     }
-    print(write_json(options.out / "peer_decoder.json", found))
+    print(write_json(options.out / "peer_decoder.json", record))
     print(write_text(options.out / "peer_decoder.md", markdown(head, rows) + "\n"))
 
 

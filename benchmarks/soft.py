@@ -51,7 +51,7 @@ def told(task: str, summaries: Sequence[AuditSummary], control: str) -> None:
             told_of = f"strict {_by_seed(strict)}; half {_by_seed(half)}; n {texts}"
             print(f"{task} {control} {method or 'all methods'} {name}: {told_of}")
     for name in ("NC", "NS"):
-        curves = np.array([[value or np.nan for value in seed[name, ""].curve] for seed in seeds])
+        curves = np.array([[np.nan if value is None else value for value in seed[name, ""].curve] for seed in seeds])
         means, seeded = np.round(curves.mean(0), 3).tolist(), curves.round(3).tolist()
         print(f"{task} {control} {name} by ratio: {means}; seeds {seeded}")
 

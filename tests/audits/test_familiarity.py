@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,8 @@ def test_an_audit_of_a_masked_model(tmp_path: Any, capsys: pytest.CaptureFixture
     assert "nothing new to it" in page
     assert "From random to best" in page
     assert {row.method for row in summary.mask_tests} == {summary.ranking[0].method, "random"}
+    few = files("veridical.audits").joinpath("familiarity.html").read_text("utf-8")
+    assert f"fewer than {FEWEST} texts in another split" in few
     assert "this test cannot tell" in page or any(row.found != "cannot tell" for row in summary.mask_tests)
 
 

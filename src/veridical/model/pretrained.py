@@ -32,17 +32,10 @@ def read_model(where: str, config: Any, seed: int) -> tuple[Any, Any, dict[str, 
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     # A head that the files lack is drawn from the seed, and nobody else's random numbers move.
-    with torch.random.fork_rng(devices=[]), quietly():
+    with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        model, info = AutoModelForSequenceClassification.from_pretrained(
-            where,
-            config=config,
-            dtype=torch.float32,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # insist_on_fit says more than the error would
-        )
+        # Of sizes that do not fit insist_on_fit says more than the error would.
+        model, info = _from_safetensors(AutoModelForSequenceClassification, where, config, ignore_mismatched_sizes=True)
     return model, AutoTokenizer.from_pretrained(where, trust_remote_code=False), info
 
 
@@ -51,17 +44,22 @@ def read_language_model(where: str, config: Any) -> tuple[Any, set[str]]:
     not have."""
     from transformers import AutoModelForCausalLM
 
+    model, info = _from_safetensors(AutoModelForCausalLM, where, config)
+    return model, set(info["missing_keys"])
+
+
+def _from_safetensors(kind: Any, where: str, config: Any, **more: Any) -> tuple[Any, dict[str, Any]]:
+    """The model and what loading it told: float32, no other format of weights, no code of the files' own."""
     with quietly():
-        found: Any = AutoModelForCausalLM.from_pretrained(
+        return kind.from_pretrained(
             where,
             config=config,
             dtype=torch.float32,
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
+            **more,
         )
-    model, info = found
-    return model, set(info["missing_keys"])
 
 
 @contextmanager
