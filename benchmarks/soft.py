@@ -82,7 +82,7 @@ def difference(a: Sequence[dict[str, float]], b: Sequence[dict[str, float]]) -> 
     """The first less the second, of seeds each, with a 95% interval over texts and seeds."""
     texts = sorted({t for seed in a for t in seed} & {t for seed in b for t in seed})
     first, second = (np.array([[seed.get(t, np.nan) for t in texts] for seed in side]) for side in (a, b))
-    gap, low, high = interval(second, first)
+    gap, low, high, _ = interval(second, first)
     return f"{gap:+.3f} ({low:+.3f} to {high:+.3f}), {len(texts)} texts"
 
 

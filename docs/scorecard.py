@@ -5,13 +5,14 @@ The states are worked out from the recipes' [[claim]] tables by `veridical.cli.c
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from veridical.cli.claims import STATES, Claim, Finding, read_claims
+from veridical.cli.claims import FEWEST_SEEDS, STATES, Claim, Finding, read_claims
 from veridical.core import store
 
 DOCS = Path(__file__).parent
@@ -38,13 +39,13 @@ The same for all papers (`src/veridical/cli/claims.py`), and written down before
 figures that are there today are older than these rules.
 
 - **Direction and margin.** A claim is one or more comparisons, each with a direction (higher, lower, the same, not
-  lower) and the least difference that counts. A difference is as claimed if it has the right sign, is at least the
-  margin, and is more than chance. It speaks against the claim if it is surely below the margin, or surely the other
-  way. "The same" means surely within the margin.
+  lower, not higher) and the least difference that counts. A difference is as claimed if it is surely on the right side
+  of 0 and measured at the margin or more. It speaks against the claim if it is surely below the margin, or surely the
+  other way. "The same" means surely within the margin, "not lower" surely no lower than it.
 - **Level.** 5%, two-sided. A claim is one test: all of its comparisons have to hold, or as many as the row says (a
   partial conjunction). Holm's correction is over all claims of the paper that have figures.
-- **Intervals** hold texts and seeds; of macro-F1, seeds alone. Where a page has an interval and no p, the p is the
-  largest that its degrees of freedom allow, which are at least one less than the seeds of a side.
+- **Intervals** hold texts and seeds; of macro-F1, seeds alone. A p follows from the interval and its degrees of
+  freedom; where these are not on record, from the fewest there can be, one less than the seeds of a side.
 - **Two seeds or fewer give no verdict**, nor does a difference without an interval.
 
 | state | when |
@@ -76,7 +77,7 @@ def _signed(value: float) -> str:
 
 
 def _criterion(claim: Claim) -> str:
-    words = {"same": "within", "not lower": "lower by no more than"}
+    words = {"same": "within", "not lower": "lower by no more than", "not higher": "higher by no more than"}
     needed = words.get(claim.direction, f"{claim.direction} by at least")
     count = len(claim.findings)
     if count < 2:
@@ -104,31 +105,37 @@ def _figures(findings: Sequence[Finding], paper: bool) -> str:
 
 def _state(claim: Claim) -> str:
     parts = [f"**{claim.state}**"]
-    if claim.untried:
-        parts.append(f": {claim.untried}")
-    elif claim.seeds < 3:
-        parts.append(f": {claim.seeds} seed")
+    if claim.seeds < FEWEST_SEEDS:
+        parts.append(f": {claim.seeds} seed{'s' * (claim.seeds > 1)}")
     elif claim.p is not None and claim.p < 1:
-        parts.append(f", p = {claim.p:.2g} corrected")
+        parts.append(f", p = {claim.p:.2g} corrected" if claim.p >= 0.0001 else ", p < 0.0001 corrected")
     if claim.note:
         parts.append(f". Note: {claim.note}")
     return "".join(parts)
 
 
-def _row(claim: Claim, recipe: str) -> list[str]:
+def _claimed(claim: Claim) -> str:
+    """The claim, where it stands, what would decide it and by which lines of the recipe."""
+    lines = ", ".join(f"`{line}`" for line in claim.lines)
+    return f"{claim.says}<br>*{claim.where}.* Holds if {_criterion(claim)}. Lines: {lines}"
+
+
+def _tried(claim: Claim) -> list[str]:
     ran = "; ".join(part for part in (claim.texts, claim.setting) if part)
     seeds = f"{claim.seeds} seeds" if claim.seeds > 1 else f"{claim.seeds} seed" * bool(claim.seeds)
-    only = " ".join(f'--only "{line}"' for line in claim.lines)
     return [
-        claim.where,
-        claim.says,
-        _criterion(claim),
+        _claimed(claim),
         _state(claim),
         _figures(claim.findings, paper=True),
         _figures(claim.findings, paper=False),
         "<br>".join(part for part in (ran, seeds, claim.cost) if part),
-        f"`veridical run recipes/{recipe}.toml {only}`",
     ]
+
+
+def _untried(claim: Claim) -> list[str]:
+    note = f" Note: {claim.note}." if claim.note else ""
+    why = claim.untried[:1].upper() + claim.untried[1:]
+    return [_claimed(claim), _figures(claim.findings, paper=True), f"{why}.{note}"]
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -151,7 +158,9 @@ class Pair(NamedTuple):
 
 def _leaves(tree: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
     for key, value in tree.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and "mean" in value:  # with the ends of its interval beside it
+            yield (*path, key), float(value["mean"])
+        elif isinstance(value, Mapping):
             yield from _leaves(value, (*path, key))
         elif isinstance(value, (int, float)):
             yield (*path, key), float(value)
@@ -179,7 +188,8 @@ SIDE, LEFT, TOP = 300, 60, 24
 def plot(points: Sequence[Pair], title: str) -> str:
     """A figure of theirs to the right, the same of ours upwards; on the diagonal they are equal. A shape per table, a
     colour per condition."""
-    low, high = 0.0, 1.0 if max(max(point.paper, point.ours) for point in points) <= 1 else 100.0
+    high = 1.0 if max(max(point.paper, point.ours) for point in points) <= 1 else 100.0
+    low = min(0.0, math.floor(4 * min(min(point.paper, point.ours) for point in points) / high) / 4 * high)
     places = {line: n for n, line in enumerate(dict.fromkeys(point.line for point in points))}
     groups = {of: n for n, of in enumerate(dict.fromkeys(point.of for point in points))}
 
@@ -227,7 +237,8 @@ def _mark(x: float, y: float, shape: int, colour: str) -> str:
 
 # -- pages --------------------------------------------------------------------------------------------------
 
-HEAD = ("where", "the claim", "holds if", "state", "the paper", "ours", "what was run", "command")
+TRIED = ("the claim", "state", "the paper", "ours", "what was run")
+UNTRIED = ("the claim", "the paper", "why it is untried")
 
 
 def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:
@@ -237,8 +248,16 @@ def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:
         shown = f"![Figures of {authors} against ours](scorecard-{recipe}.svg)\n\n{plotted} figures that both have."
     else:
         shown = "No figure of a table is there on both sides yet, so there is no plot."
-    rows = [list(HEAD), *(_row(claim, recipe) for claim in claims)]
-    return f"## {name}: {authors}\n{counts}. [Its page]({recipe}.md).\n\n{shown}\n\n{_table(rows)}\n"
+    parts = [
+        f"## {name}: {authors}\n{counts}. [Its page]({recipe}.md). What decides a row is made by "
+        f"`veridical run recipes/{recipe}.toml --only LINE`, with `--unrun` where the line was not run yet.",
+        shown,
+    ]
+    if tried := [_tried(claim) for claim in claims if claim.state != "untried"]:
+        parts += [f"### {name}: tried", _table([TRIED, *tried])]
+    if untried := [_untried(claim) for claim in claims if claim.state == "untried"]:
+        parts += [f"### {name}: untried", _table([UNTRIED, *untried])]
+    return "\n\n".join(parts) + "\n"
 
 
 def pages() -> dict[Path, str]:

@@ -53,6 +53,8 @@ def state(tmp_path: Path, table: str) -> str:
         ("same", "ours = 0.001, low = 0.0005, high = 0.0015", "holds"),
         ("same", "ours = 0.0, low = -0.03, high = 0.03", "cannot be told"),
         ("not lower", "ours = -0.1, low = -0.105, high = -0.095", "fails"),
+        ("not higher", "ours = -0.1, low = -0.105, high = -0.095", "holds"),
+        ("not higher", "ours = 0.1, low = 0.095, high = 0.105", "fails"),
         ("higher", "ours = 0.5, p = 0.002", "holds"),
         ("lower", "ours = 0.5, p = 0.002", "fails"),
     ],
@@ -99,6 +101,13 @@ def test_the_papers_figure_is_looked_up_and_not_typed(tmp_path):
     assert percent.findings[0].paper == pytest.approx(0.1)
 
 
+def test_the_papers_second_figure_may_stand_in_another_line(tmp_path):
+    item = ITEM + ITEM.replace('"SST"', '"AG"').replace("0.6", "0.9")
+    finding = '{ of = "a", paper = ["new > attention", "new > attention"], less = "table 1, AG" }'
+    (claim,) = claims(tmp_path, f'direction = "higher"\nuntried = "x"\nfindings = [{finding}]', item=item)
+    assert claim.findings[0].paper == pytest.approx(0.6 - 0.9)
+
+
 def test_seeds_give_the_interval_of_welch(tmp_path):
     from scipy.stats import ttest_ind
 
@@ -107,6 +116,15 @@ def test_seeds_give_the_interval_of_welch(tmp_path):
     expected: Any = ttest_ind([0.90, 0.91, 0.92], [0.70, 0.71, 0.72], equal_var=False)
     assert [found.low, found.high] == pytest.approx(list(expected.confidence_interval(0.95)))
     assert 2 * found.p_for == pytest.approx(expected.pvalue)
+
+
+def test_an_interval_counts_by_its_degrees_of_freedom_or_by_the_fewest_there_can_be(tmp_path):
+    from scipy.stats import t
+
+    table = 'direction = "higher"\nseeds = 3\nfindings = [{{ of = "a", ours = 0.2, low = 0.1, high = 0.3{} }}]'
+    for given, freedom in (("", 2), (", freedom = 11.5", 11.5)):
+        (found,) = claims(tmp_path, table.format(given))[0].findings
+        assert found.p_for == pytest.approx(t.sf(0.2 / (0.1 / t.ppf(0.975, freedom)), freedom))
 
 
 @pytest.mark.parametrize(
@@ -118,6 +136,9 @@ def test_seeds_give_the_interval_of_welch(tmp_path):
         'direction = "higher"\nuntried = "x"\nfindings = [{ of = "a", paper = ["new > lime"] }]',
         'direction = "higher"\nuntried = "x"\nstate = "holds"\ncertain = true',
         'direction = "higher"\nseeds = 3\nfindings = [{ of = "a", ours = 1.0, lo = 0.5 }]',
+        'direction = "higher"\nseeds = 3\nfindings = [{ of = "a", ours = 1.0, low = 1.0, high = 1.0 }]',  # no spread
+        'direction = "higher"\nseeds = 3\nfindings = [{ of = "a", by_seed = [1, 1, 1], baseline_by_seed = [0, 0, 0] }]',
+        'direction = "higher"\nseeds = 3\nfindings = [{ of = "a", by_seed = [1, 1.1], baseline_by_seed = [0, 0.1] }]',
     ],
 )
 def test_a_claim_that_cannot_be_read_is_refused(tmp_path, table):

@@ -315,6 +315,15 @@ def test_files_that_cannot_take_a_datasets_place_are_refused(hubless, given, sen
         with_data(read(path), [given.format(folder=folder)])
 
 
+def test_files_of_other_classes_are_refused_before_anything_runs(hubless):
+    path, folder = hubless
+    rows = [{"text": f"a film of grade {n % 5}, number {n}", "label": n % 5} for n in range(30)]
+    store.write_jsonl(folder / "train.jsonl", rows)
+    with pytest.raises(InputError, match=r"5 classes \(0, 1, 2, 3, 4\), but sst2 has 2 \(negative, positive\)"):
+        with_data(read(path), [f"sst2={folder}"])
+    with_data(read(path), [f"babi/1={folder}"])  # whose classes are not known beforehand
+
+
 def test_what_files_do_not_apply_of_a_dataset_is_said(hubless):
     path, folder = hubless
     path.write_text(READS.replace("--data sst2", "--data sst2:longer=5"))

@@ -60,6 +60,30 @@ def test_of_many_who_come_at_once_one_gets_the_turn(tmp_path):
     assert sum(turn is not None for turn in turns) == 1
 
 
+def test_a_sign_that_has_just_been_made_is_alive_for_other_threads(tmp_path, monkeypatch):
+    thing, create, second = tmp_path / "thing", store.create, []
+
+    def create_and_be_overtaken(path: Path, text: str) -> bool:
+        made = create(path, text)
+        monkeypatch.setattr(store, "create", create)
+        other = threading.Thread(target=lambda: second.append(begin(thing)))
+        other.start()
+        other.join()
+        return made
+
+    monkeypatch.setattr(store, "create", create_and_be_overtaken)
+    first = started(thing)
+    assert second == [None]
+    assert first.holds()
+
+
+def test_who_gets_no_turn_leaves_nothing_behind(tmp_path, monkeypatch):
+    before = set(liveness._turns)
+    monkeypatch.setattr(store, "create", lambda path, text: False)
+    assert begin(tmp_path / "thing") is None
+    assert liveness._turns == before
+
+
 def test_a_failure_ends_a_thing_too(tmp_path):
     with pytest.raises(ZeroDivisionError), working(started(tmp_path / "thing")):
         raise ZeroDivisionError

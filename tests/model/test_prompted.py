@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
@@ -199,13 +199,28 @@ def test_the_boundary_is_tried(llama) -> None:
         ({"labels": ["bad", "good"]}, "must name the word that stands for every class"),
         ({"labels": {"bad": " negative"}}, "must name the word"),
         ({"labels": {"bad": " negative", "good": " splendid"}}, "only one token is a class"),
-        ({"labels": {"bad": " negative", "good": " negative"}}, "are the same token"),
+        ({"labels": {"bad": " negative", "good": " negative"}}, "are both ' negative'; every class needs a word of"),
         ({"prompt": "{text} <|endoftext|>", "labels": {"bad": "a", "good": "b"}}, "ends in the token that pads"),
     ],
 )
 def test_what_cannot_be_a_prompt_is_refused(llama, how: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said.replace("{", r"\{").replace("}", r"\}")):
         load(llama, **how)
+
+
+def test_equal_words_are_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(InputError, match="The labels of 'bad' and 'good' are both ' negative'"):
+        load(Path("no-such-model"), labels={"bad": " negative", "good": " negative"})
+
+
+def test_words_that_differ_and_are_one_token_are_refused() -> None:
+    core = Tokenizer.from_str(byte_level().backend_tokenizer.to_str())
+    core.normalizer = normalizers.Lowercase()
+    lowering = PreTrainedTokenizerFast(tokenizer_object=core)
+    prompt = PROMPT.lower()
+    assert len(set(template_of(lowering, prompt, LABELS).labels)) == 2
+    with pytest.raises(InputError, match="The labels of 'bad' and 'good' are the same token"):
+        template_of(lowering, prompt, {"bad": " negative", "good": " Negative"})
 
 
 def test_models_that_are_no_language_models_are_refused(tmp_path, llama, clf) -> None:

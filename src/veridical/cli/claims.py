@@ -4,17 +4,19 @@
     where = "abstract; table 2"         where the paper says it
     says = "..."                        what it says, in our words
     lines = ["table 2, SST"]            the lines of the recipe that decide it
-    direction = "lower"                 higher, lower, same, or "not lower": what each finding has to be
+    direction = "lower"                 higher, lower, same, "not lower" or "not higher": what each finding has to be
     margin = 0.02                       the least difference that counts
     at_least = 19                       of the findings have to be so; all of them without it
     seeds = 3                           with texts, setting and cost: what was run
     findings = [{ of = "attention", paper = ["saloss > attention", "baseline > attention"], ours = 0.25, low = 0.15,
-                  high = 0.34 }]        the paper's figure is looked up in the line: the first less the second
+                  high = 0.34 }]        the paper's figure is looked up in the line: the first less the second (which
+                                        may be of another line, named by `less`)
     percent = true                      if the paper's figures are in per cent and ours are not
     untried = "..."                     why there is nothing to judge by
 
-A finding has a 95% interval (`ours`, `low`, `high`), the values of the seeds (`by_seed`, `baseline_by_seed`, from which
-a Welch interval is made), an exact two-sided p (`ours`, `p`), or nothing. The state is worked out, never written down.
+A finding has a 95% interval (`ours`, `low`, `high`, and its degrees of `freedom` where they are on record), the values
+of the seeds (`by_seed`, `baseline_by_seed`, from which a Welch interval is made), an exact two-sided p (`ours`, `p`),
+or nothing. The state is worked out, never written down.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from veridical.core.errors import InputError
 from veridical.core.readable import parse_toml, shown
 from veridical.core.statistics import ALPHA, LEVEL, holm
 
-Direction = Literal["higher", "lower", "same", "not lower"]
+Direction = Literal["higher", "lower", "same", "not lower", "not higher"]
 State = Literal["holds", "fails", "cannot be told", "untried"]
 STATES: tuple[State, ...] = get_args(State)
 FEWEST_SEEDS = 3  # two or one give no verdict
@@ -124,27 +126,33 @@ def _papers(row: Mapping[str, Any], line: str, lines: Mapping[str, Mapping[str, 
     """The paper's figure, or the first of its figures less the second."""
     if "paper" not in row:
         return None
-    held = lines[row.get("line", line)]["paper"]
-    first, *second = (_figure(held, path) / unit for path in row["paper"])
-    return first - sum(second)
+    line = row.get("line", line)
+    places = (line, row.get("less", line))  # the second may stand in another line: another model, another task
+    figures = [_figure(lines[at]["paper"], path) / unit for at, path in zip(places, row["paper"], strict=False)]
+    return figures[0] - sum(figures[1:])
 
 
 def _finding(row: Mapping[str, Any], paper: float | None, how: tuple[Direction, float], seeds: int) -> Finding:
-    given = {key: value for key, value in row.items() if key not in ("of", "paper", "line")}
+    given = {key: value for key, value in row.items() if key not in ("of", "paper", "line", "less")}
     finding = Finding(row["of"], paper)
     if not given:
         return finding
     if "by_seed" in given:
-        ours, error, freedom = _welch(given.pop("by_seed"), given.pop("baseline_by_seed"))
+        sides = given.pop("by_seed"), given.pop("baseline_by_seed")
+        if min(map(len, sides)) < min(seeds, FEWEST_SEEDS):
+            raise ValueError(f"{row['of']}: it has fewer values than the claim has seeds")
+        ours, error, freedom = _welch(*sides)
         reach = error * _quantile(freedom)
         finding = replace(finding, ours=ours, low=ours - reach, high=ours + reach)
     elif "p" in given:
         return _exact(replace(finding, ours=float(given.pop("ours"))), float(given.pop("p")), how[0])
     else:
         finding = replace(finding, **{key: float(given.pop(key)) for key in ("ours", "low", "high") if key in given})
-        # Of an interval over texts and seeds we have no degrees of freedom: these are the fewest there can be.
-        freedom = max(1, seeds - 1)
+        # Where the degrees of freedom of an interval are not on record: the fewest there can be.
+        freedom = float(given.pop("freedom", max(1, seeds - 1)))
         error = 0.0 if finding.low is None else (finding.high - finding.low) / 2 / _quantile(freedom)  # type: ignore[operator]
+    if error == 0 and finding.low is not None:
+        raise ValueError(f"{row['of']}: without any spread nothing can be tested; give an exact p")
     if given:
         raise ValueError(f"a finding has no {', '.join(sorted(given))}")
     return finding if error == 0 else _tested(finding, error, freedom, how)
@@ -167,7 +175,8 @@ def _welch(ours: Sequence[float], baseline: Sequence[float]) -> tuple[float, flo
     parts = [np.var(side, ddof=1) / len(side) for side in (ours, baseline)]
     error = sum(parts)
     bottom = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (ours, baseline), strict=True))
-    return float(np.mean(ours) - np.mean(baseline)), float(np.sqrt(error)), float(error**2 / bottom)
+    freedom = error**2 / bottom if error else 1.0
+    return float(np.mean(ours) - np.mean(baseline)), float(np.sqrt(error)), float(freedom)
 
 
 def _quantile(freedom: float) -> float:
@@ -186,6 +195,8 @@ def _tested(finding: Finding, error: float, freedom: float, how: tuple[Direction
     change = finding.ours or 0.0
     if direction == "same":
         return replace(finding, p_for=above(margin, abs(change)), p_against=above(abs(change), margin))
+    if direction == "not higher":
+        return replace(finding, p_for=above(margin, change), p_against=above(change, margin))
     if direction == "not lower":
         return replace(finding, p_for=above(change, -margin), p_against=above(-margin, change))
     gain = change if direction == "higher" else -change

@@ -12,7 +12,7 @@ import typer
 
 from veridical.cli.speech import say
 from veridical.core.errors import InputError
-from veridical.core.options import Budget, Data, Device, Help, Json, Methods, Model, Seed, Split, Target, Texts
+from veridical.core.options import Budget, Count, Data, Device, Help, Json, Methods, Model, Seed, Target
 from veridical.core.place import A_FILE, A_SOURCE, check_apart, check_page
 from veridical.core.ranges import at_least
 from veridical.core.readable import insist_on_characters, read_utf8
@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from veridical.explanations.explanation import Explanation
 
 METHODS = ("attention", "integrated_gradients", "occlusion")  # one that looks, one that differentiates, one that asks
+SPLIT, LIMIT = "test", 10  # of data
 Level = Literal["word", "token"]
 Given = Annotated[Sequence[str], Help("A text. May be repeated.", "TEXT", commas=False)]
 File = Annotated[str | None, Help("A file with a text per line, or - for the input.", "FILE"), A_SOURCE]
 Source = Annotated[Data | None, Help("A dataset to take texts from.", "DATA")]
+Split = Annotated[str | None, Help("Split of the data: train, dev, test, or what else it has.", "SPLIT", default=SPLIT)]
+Limit = Annotated[Count | None, Help("At most so many texts, a seeded sample.", default=str(LIMIT))]
 Context = Annotated[str | None, Help("A question or premise: read, not explained.", "TEXT")]
 Contrast = Annotated[
     str | int | None, Help("Class to explain it against: second (the likeliest other), a name or an index.", "CLASS")
@@ -47,8 +50,8 @@ def explain(
     text: Given = (),
     file: File = None,
     data: Source = None,
-    split: Split = "test",
-    limit: Texts = 10,
+    split: Split = None,
+    limit: Limit = None,
     seed: Seed = 0,
     context: Context = None,
     methods: Methods = METHODS,
@@ -102,7 +105,7 @@ def explain(
         from veridical.core import store
         from veridical.explanations.page import explain_page
 
-        where = f"{data} ({split})" if data else ""
+        where = f"{data} ({SPLIT if split is None else split})" if data else ""
         against = None if contrast is None else str(contrast)
         page = explain_page(explained, model=model, data=where, target=str(target), contrast=against, level=level)
         store.write_text(html, page)
@@ -125,7 +128,14 @@ def _lacks_folder(path: str) -> bool:
 
 
 def gather(
-    text: Sequence[str], file: str | None, data: Any, *, context: str | None, split: str, limit: int, seed: int = 0
+    text: Sequence[str],
+    file: str | None,
+    data: Any,
+    *,
+    context: str | None,
+    split: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> tuple[list[Example], tuple[str, ...]]:
     """The texts to explain and, if they come from a dataset, the names of its labels."""
     given = [name for name, value in (("--text", text), ("--file", file), ("--data", data)) if value]
@@ -137,8 +147,15 @@ def gather(
             raise InputError("--context goes with --text or --file; data brings its own.")
         from veridical.data import load_texts
 
-        dataset = load_texts(data, limit=limit, seed=seed, splits=[split])
+        split = SPLIT if split is None else split
+        dataset = load_texts(data, limit=LIMIT if limit is None else limit, seed=seed, splits=[split])
         return list(dataset.splits[split]), dataset.labels
+    for name, value in (("--split", split), ("--limit", limit)):
+        if value is not None:
+            raise InputError(
+                f"{name} {value} chooses among the texts of --data, and of {given[0]} every text is explained; leave "
+                "it out."
+            )
     texts = list(text) if text else _lines(str(file))
     for given_text in (*texts, context or ""):
         insist_on_characters(given_text, "The text")

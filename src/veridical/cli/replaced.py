@@ -25,8 +25,25 @@ def with_data(lines: Sequence[Line], given: Iterable[str]) -> list[Line]:
             raise InputError(
                 f"--data {name}=...: the recipe reads no dataset {name!r}; it reads: {', '.join(sorted(named))}."
             )
+    _insist_on_classes(files)
     _say_what_is_lost(lines, files)
     return [replace(line, commands=tuple(_reading(command, files) for command in line.commands)) for line in lines]
+
+
+def _insist_on_classes(files: Mapping[str, str]) -> None:
+    """Files of other classes are another task: the five grades of a treebank are not its two sentiments."""
+    from veridical.data import datasets, load_data
+
+    for name, spec in files.items():
+        classes = datasets[name].labels if name in datasets else ()
+        if not classes:
+            continue
+        labels = load_data(spec).labels
+        if len(labels) != len(classes):
+            raise InputError(
+                f"--data {name}=...: the files have {len(labels)} classes ({', '.join(labels)}), but {name} has "
+                f"{len(classes)} ({', '.join(classes)}); give files of these classes, or run the commands by hand."
+            )
 
 
 def _say_what_is_lost(lines: Sequence[Line], files: Mapping[str, str]) -> None:

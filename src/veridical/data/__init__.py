@@ -41,6 +41,7 @@ class Source:
     run: Callable[..., Dataset]
     about: str
     needs: Needs  # None: nothing; a package index or the hub the first time; files of the user's own
+    labels: tuple[str, ...] = ()  # its classes, where they are known before it is read
 
 
 PATHS = ("path", "folder")  # options of sources that read files
@@ -48,12 +49,12 @@ datasets: Registry[Source] = Registry("dataset", "veridical.data", "dataset")
 
 
 def dataset(
-    name: str, *, about: str, needs: Needs = None
+    name: str, *, about: str, needs: Needs = None, labels: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Dataset]], Callable[..., Dataset]]:
     """Registers the decorated function under a name. Its keyword-only arguments become options."""
 
     def register(run: Callable[..., Dataset]) -> Callable[..., Dataset]:
-        datasets.add(Source(name, run, about, needs))
+        datasets.add(Source(name, run, about, needs, labels))
         return run
 
     return register

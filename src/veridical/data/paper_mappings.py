@@ -177,11 +177,11 @@ def _reader(name: str, mapped: Mapped) -> Callable[[], Dataset]:
 
 for _name, _mapped in PAPERS.items():
     if _name not in WITH_OPTIONS:
-        dataset(_name, about=_mapped.about.rstrip("."), needs="hub")(_reader(_name, _mapped))
+        dataset(_name, about=_mapped.about.rstrip("."), needs="hub", labels=_mapped.labels)(_reader(_name, _mapped))
 READY.update({mapped.repo: mapped for mapped in (*PAPERS.values(), SNLI, ESNLI)})
 
 
-@dataset("sst2", about=PAPERS["sst2"].about.rstrip("."), needs="hub")
+@dataset("sst2", about=PAPERS["sst2"].about.rstrip("."), needs="hub", labels=TWO)
 def sst2(*, longer: Words = 0) -> Dataset:
     """Sentences of more than `longer` words: with 5 the 6,579/848/1,776 of Jain and Wallace (2019), and so of
     Recursive ROAR."""
@@ -193,7 +193,7 @@ def sst2(*, longer: Words = 0) -> Dataset:
     return replace(data, splits={split: examples for split, examples in kept.items() if examples})
 
 
-@dataset("semeval2017", about=PAPERS["semeval2017"].about.rstrip("."), needs="hub")
+@dataset("semeval2017", about=PAPERS["semeval2017"].about.rstrip("."), needs="hub", labels=THREE)
 def semeval2017(*, path: str | None = None) -> Dataset:
     """The whole task of the hub (45,615/2,000/12,284), or of the task's own folder the split of SaLoss: the tweets of
     2016, twitter-2016train-A.txt, twitter-2016dev-A.txt and twitter-2016test-A.txt (an id, a label, a tweet a line)."""
@@ -217,7 +217,12 @@ def _tweet(where: str, line: str) -> Row:
     return Row(where, cells[2], cells[1])  # some ids are there twice: rows are numbered
 
 
-@dataset("evidence_inference", about=PAPERS["evidence_inference"].about.rstrip("."), needs="hub")
+@dataset(
+    "evidence_inference",
+    about=PAPERS["evidence_inference"].about.rstrip("."),
+    needs="hub",
+    labels=PAPERS["evidence_inference"].labels,
+)
 def evidence_inference(*, abstracts: str | None = None) -> Dataset:
     """Whole reports, or with the folder of the published abstracts (PMC101395.abst, ...) these alone, with the prompts
     that an annotator could answer from them."""
@@ -251,7 +256,7 @@ def abstract_rows(folder: Path) -> Callable[[str, Cells], list[Row]]:
     return rows
 
 
-@dataset("snli", about=SNLI.about.rstrip("."), needs="hub")
+@dataset("snli", about=SNLI.about.rstrip("."), needs="hub", labels=NLI)
 def snli(*, explained: Half = "premise") -> Dataset:
     """Premise and hypothesis; `explained` is the text, the other the context."""
     return load(replace(SNLI, rows=nli_rows(explained)), "snli")
@@ -261,6 +266,7 @@ def snli(*, explained: Half = "premise") -> Dataset:
     "esnli",
     about="e-SNLI: highlights from its own CSV files (path=FOLDER), else the hub's without",
     needs="hub",
+    labels=NLI,
 )
 def esnli(*, path: str | None = None, explained: Half = "premise") -> Dataset:
     """The hub's copy has no highlights; the published esnli_train_1.csv, esnli_dev.csv and so on have."""
@@ -306,8 +312,8 @@ def amazon_rows(classes: int) -> Callable[[str, Cells], list[Row]]:
     return rows
 
 
-def _amazon(name: str, category: str, classes: int) -> Callable[..., Dataset]:
-    rows = amazon_rows(classes)
+def _amazon(name: str, category: str, labels: tuple[str, ...]) -> Callable[..., Dataset]:
+    rows = amazon_rows(len(labels))
 
     def read(*, path: str | None = None, size: Annotated[int, at_least(1)] = 100_000) -> Dataset:
         """The first `size` reviews of the hub's 2023 collection, or of a file of it or of 2018's."""
@@ -328,22 +334,23 @@ def _amazon(name: str, category: str, classes: int) -> Callable[..., Dataset]:
                 splits[side(row.text, "amazon")].append(row)
         about = f"Amazon reviews, {category}: stars as sentiment, splits 80/10/10 by normalised text."
         filled = {split: some for split, some in splits.items() if some}
-        return build(name, filled, labels=TWO if classes == 2 else THREE, about=about)
+        return build(name, filled, labels=labels, about=about)
 
     return read
 
 
-for _name, _category, _classes in (
-    ("amazon/digital_music", "Digital_Music", 3),
-    ("amazon/pantry", "Prime_Pantry", 3),
-    ("amazon/instruments", "Musical_Instruments", 3),
-    ("amazon/movies_and_tv", "Movies_and_TV", 2),
+for _name, _category, _labels in (
+    ("amazon/digital_music", "Digital_Music", THREE),
+    ("amazon/pantry", "Prime_Pantry", THREE),
+    ("amazon/instruments", "Musical_Instruments", THREE),
+    ("amazon/movies_and_tv", "Movies_and_TV", TWO),
 ):
     dataset(
         _name,
         about=f"Amazon reviews of {_category}, stars as sentiment",
         needs="path" if _category == "Prime_Pantry" else "hub",
-    )(_amazon(_name, _category, _classes))
+        labels=_labels,
+    )(_amazon(_name, _category, _labels))
 
 
 @dataset("mimic/anemia", about="MIMIC notes, acute or chronic anemia: your own credentialed files", needs="path")

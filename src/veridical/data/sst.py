@@ -24,7 +24,10 @@ class Node(NamedTuple):
     high: int = 0
 
 
-@dataset("sst", about="Stanford Sentiment Treebank, binary, rationales from its phrases", needs="path")
+LABELS = ("negative", "positive")
+
+
+@dataset("sst", about="Stanford Sentiment Treebank, binary, rationales from its phrases", needs="path", labels=LABELS)
 def sst(*, path: str, longer: Annotated[int, at_least(0)] = 0) -> Dataset:
     """The sentences that are not neutral and have more than `longer` words, of a folder with train.txt, dev.txt,
     test.txt (a tree a line).
@@ -45,7 +48,7 @@ def sst(*, path: str, longer: Annotated[int, at_least(0)] = 0) -> Dataset:
         "Stanford Sentiment Treebank (Socher et al., 2013): sentences whose root is not neutral. Rationales "
         "are derived from the phrase labels after Carton et al. (2020); no person marked them."
     )
-    return build("sst", splits, labels=("negative", "positive"), about=about)
+    return build("sst", splits, labels=LABELS, about=about)
 
 
 def parse_tree(where: str, line: str) -> Node:

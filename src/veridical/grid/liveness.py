@@ -128,9 +128,15 @@ def begin(thing: Path) -> Turn | None:
     turn = Turn(thing, len(tries) + 1, secrets.token_hex(4), time.time(), spent(tries))
     text = json.dumps({"begun": turn.begun, "token": turn.token, **asdict(this_process())})
     path = sign(thing, turn.attempt)
-    if not store.create(path, text):
+    _turns.add(turn.token)  # before its sign is there, or another thread would read of a turn that has ended
+    made = False
+    try:
+        made = store.create(path, text)
+    finally:
+        if not made:
+            _turns.discard(turn.token)
+    if not made:
         return None
-    _turns.add(turn.token)
     os.utime(path, (turn.begun, turn.begun))  # by this machine's clock, not by that of a disk's server
     return turn
 

@@ -52,6 +52,14 @@ def insist_on_prompt(prompt: Any, labels: Any, *, chat: bool = False) -> None:
     for name, word in labels.items():
         insist_on_characters(name, "A class in labels")
         insist_on_characters(word, "A word in labels")
+    first: dict[str, str] = {}
+    for name, word in labels.items():
+        if word in first:
+            raise InputError(
+                f"The labels of {first[word]!r} and {name!r} are both {shown(word)}; every class needs a word of its "
+                "own, so choose another for one of them."
+            )
+        first[word] = name
 
 
 def as_chat(tokenizer: Any, prompt: str) -> str:
@@ -118,6 +126,7 @@ def _label(tokenizer: Any, whole: str, name: str, word: str) -> int:
 
 
 def _insist_on_distinct(labels: Mapping[str, str], ids: Sequence[int]) -> None:
+    """Words that differ may yet be one token, of a tokenizer that passes over what they differ in."""
     first: dict[int, str] = {}
     for name, token in zip(labels, ids, strict=True):
         if token in first:

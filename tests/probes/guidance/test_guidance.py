@@ -95,9 +95,11 @@ def test_the_interval_is_welchs_where_texts_do_not_vary():
     from scipy.stats import ttest_ind
 
     a, b = np.array([0.50, 0.53, 0.58]), np.array([0.61, 0.66, 0.62, 0.70])
-    difference, low, high = interval(np.repeat(a[:, None], 9, 1), np.repeat(b[:, None], 9, 1))
-    wanted = ttest_ind(b, a, equal_var=False).confidence_interval(0.95)
+    difference, low, high, freedom = interval(np.repeat(a[:, None], 9, 1), np.repeat(b[:, None], 9, 1))
+    tested = ttest_ind(b, a, equal_var=False)
+    wanted = tested.confidence_interval(0.95)
     assert (low, high) == pytest.approx((wanted.low, wanted.high))
+    assert freedom == pytest.approx(tested.df)
     assert difference == pytest.approx(b.mean() - a.mean())
 
 
@@ -108,7 +110,7 @@ def test_the_interval_is_a_paired_t_where_seeds_do_not_vary():
     base, change = draw.normal(size=30), 0.2 + draw.normal(size=30) * 0.3
     change -= change.mean() - 0.2
     wanted = ttest_1samp(change, 0).confidence_interval(0.95)
-    _, low, high = interval(np.stack([base] * 2), np.stack([base + change] * 2))
+    _, low, high, _ = interval(np.stack([base] * 2), np.stack([base + change] * 2))
     assert (low, high) == pytest.approx((wanted.low, wanted.high))
 
 

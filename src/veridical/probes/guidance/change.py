@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,16 @@ class Change:
     texts: int  # where both are defined
     seeds: tuple[int, int]
     state: State
+    freedom: float | None = None  # degrees of freedom of the interval
+
+
+class Interval(NamedTuple):
+    """A difference of means, its 95% interval, and the degrees of freedom of its t quantile."""
+
+    difference: float | None = None
+    low: float | None = None
+    high: float | None = None
+    freedom: float | None = None
 
 
 def changes(
@@ -48,7 +58,7 @@ def changes(
     p = [float(signed_rank(_mean(guided) - _mean(base)).p[0]) for base, guided in tables.values()]
     changed = {}
     for (key, (base, guided)), single, corrected in zip(tables.items(), p, holm(p), strict=True):
-        difference, low, high = interval(base, guided)
+        difference, low, high, freedom = interval(base, guided)
         known = number(single)
         p_holm = None if known is None else float(corrected)
         changed[key] = Change(
@@ -62,31 +72,32 @@ def changes(
             texts=base.shape[1],
             seeds=(len(base), len(guided)),
             state=_state(low, high, 1.0 if p_holm is None else p_holm, margin),
+            freedom=freedom,
         )
     return changed
 
 
-def interval(base: np.ndarray, guided: np.ndarray) -> tuple[float | None, float | None, float | None]:
+def interval(base: np.ndarray, guided: np.ndarray) -> Interval:
     """The difference of means and its 95% interval over texts and seeds. [seeds, texts] each"""
     from scipy.special import stdtrit
 
     texts = base.shape[1]
     if not texts:
-        return None, None, None
+        return Interval()
     differences = _mean(guided) - _mean(base)
     difference = float(differences.mean())
     if texts < FEWEST or min(len(base), len(guided)) < 2:
-        return difference, None, None
+        return Interval(difference)
     parts = [(differences.var(ddof=1) / texts, texts - 1)]
     for side in (base, guided):
         means = np.nanmean(side, axis=1)
         parts.append((np.nanvar(means, ddof=1) / len(means), len(means) - 1))
     variance = sum(part for part, _ in parts)
     if variance <= 1e-18:
-        return difference, difference, difference
+        return Interval(difference, difference, difference)
     freedom = variance**2 / sum(part**2 / free for part, free in parts)
     half = float(stdtrit(freedom, (1 + LEVEL) / 2) * np.sqrt(variance))
-    return difference, difference - half, difference + half
+    return Interval(difference, difference - half, difference + half, float(freedom))
 
 
 def _state(low: float | None, high: float | None, p: float, margin: float) -> State:

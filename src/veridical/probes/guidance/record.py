@@ -126,6 +126,7 @@ class ChangeRow:
     texts: int
     seeds: tuple[int, int]
     state: State
+    freedom: float | None = None  # of the interval; not kept by older runs
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""What a claim's finding needs, from `veridical evaluate` on several seeds of two models: figures, interval, freedom.
+
+    python -m benchmarks.differences baseline=flips/baseline0,flips/baseline1 saloss=flips/saloss0,flips/saloss1
+
+The second less the first, metric by metric and method by method, with a 95% interval over texts and seeds; then, of
+each model, every method less every other one. Lines are those of a recipe's `findings`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+from pathlib import Path
+
+from veridical.audits.evaluate import read_cells
+from veridical.probes.guidance.change import Change, changes
+
+Seeds = Sequence[Mapping[str, float]]  # a value by text, of every seed
+
+
+def scores(folders: Sequence[str]) -> dict[tuple[str, str], Seeds]:
+    """By metric and method."""
+    seeds: list[dict[tuple[str, str], dict[str, float]]] = []
+    for folder in folders:
+        values: dict[tuple[str, str], dict[str, float]] = {}
+        for cell in read_cells(Path(folder) / "scores.parquet"):
+            if cell.control == "" and cell.score.value is not None:
+                values.setdefault((cell.metric, cell.method), {})[cell.example] = cell.score.value
+        seeds.append(values)
+    return {key: [seed[key] for seed in seeds] for key in seeds[0]}
+
+
+def paired(these: Seeds, those: Seeds) -> tuple[Seeds, Seeds]:
+    """Two methods of the same models: their differences seed by seed, beside nothing at all."""
+    gaps = [{t: a[t] - b[t] for t in a if t in b} for a, b in zip(these, those, strict=True)]
+    return [dict.fromkeys(gap, 0.0) for gap in gaps], gaps
+
+
+def line(of: str, change: Change) -> str:
+    if change.low is None or change.high is None:
+        return f"{{ of = {of!r}, ours = {change.difference:.4f} }}  # too few seeds or texts"
+    between = f"low = {change.low:.4f}, high = {change.high:.4f}, freedom = {change.freedom or 1:.1f}"
+    return (
+        f"{{ of = {of!r}, ours = {change.difference:.4f}, {between} }}  "
+        f"# {change.base:.3f} -> {change.guided:.3f}, {change.texts} texts"
+    )
+
+
+def main() -> None:
+    sides = dict(given.split("=", 1) for given in sys.argv[1:])
+    if len(sides) != 2:
+        sys.exit(__doc__)
+    (before, first), (after, second) = ((name, scores(folders.split(","))) for name, folders in sides.items())
+    print(f"{after} less {before}")
+    for (metric, method), change in changes({key: (first[key], second[key]) for key in first}).items():
+        print(line(f"{metric}, {method}", change))
+    for name, side in ((before, first), (after, second)):
+        for metric in dict.fromkeys(metric for metric, _ in side):
+            methods = [method for of, method in side if of == metric]
+            pairs = {(a, b): paired(side[metric, a], side[metric, b]) for a, b in permutations(methods, 2)}
+            for (a, b), change in changes(pairs).items():
+                print(line(f"{name}: {metric}, {a} less {b}", change))
+
+
+if __name__ == "__main__":
+    main()
