@@ -3,7 +3,12 @@
     python -m benchmarks.differences baseline=flips/baseline0,flips/baseline1 saloss=flips/saloss0,flips/saloss1
 
 The second less the first, metric by metric and method by method, with a 95% interval over texts and seeds; then, of
-each model, every method less every other one. Lines are those of a recipe's `findings`.
+each model, every method less every other one. Lines are those of a recipe's `findings`; behind them stand the means of
+the seeds.
+
+With --paired the folders of both are of the same seeds in the same order, and a seed's two models are compared with
+each other: they began with the same weights and saw the same texts in the same order, so that what they share does not
+widen the interval.
 """
 
 from __future__ import annotations
@@ -41,20 +46,28 @@ def line(of: str, change: Change) -> str:
     if change.low is None or change.high is None:
         return f"{{ of = {of!r}, ours = {change.difference:.4f} }}  # too few seeds or texts"
     between = f"low = {change.low:.4f}, high = {change.high:.4f}, freedom = {change.freedom or 1:.1f}"
-    return (
-        f"{{ of = {of!r}, ours = {change.difference:.4f}, {between} }}  "
-        f"# {change.base:.3f} -> {change.guided:.3f}, {change.texts} texts"
-    )
+    return f"{{ of = {of!r}, ours = {change.difference:.4f}, {between} }}  # {change.texts} texts"
+
+
+def means(seeds: Seeds) -> str:
+    return ", ".join(f"{sum(values.values()) / len(values):.3f}" for values in seeds)
 
 
 def main() -> None:
-    sides = dict(given.split("=", 1) for given in sys.argv[1:])
+    given = [argument for argument in sys.argv[1:] if argument != "--paired"]
+    sides = dict(argument.split("=", 1) for argument in given)
     if len(sides) != 2:
         sys.exit(__doc__)
     (before, first), (after, second) = ((name, scores(folders.split(","))) for name, folders in sides.items())
-    print(f"{after} less {before}")
-    for (metric, method), change in changes({key: (first[key], second[key]) for key in first}).items():
-        print(line(f"{metric}, {method}", change))
+    how = "seeds paired" if "--paired" in sys.argv else "seeds not paired"
+    print(f"{after} less {before}, {how}")
+    both = {
+        key: paired(second[key], first[key]) if "--paired" in sys.argv else (first[key], second[key]) for key in first
+    }
+    for (metric, method), change in changes(both).items():
+        print(
+            line(f"{metric}, {method}", change), "|", means(first[metric, method]), "->", means(second[metric, method])
+        )
     for name, side in ((before, first), (after, second)):
         for metric in dict.fromkeys(metric for metric, _ in side):
             methods = [method for of, method in side if of == metric]

@@ -93,7 +93,8 @@ def test_soft_faithfulness_has_a_line_per_task_with_the_papers_settings():
         assert {name: getattr(config, name) for name in settings["train"]} == settings["train"]
         assert train[train.index("--seed") + 1].split(",") == [str(seed) for seed in settings["seeds"]]
         # What is audited is what was trained.
-        assert audit[2] == f"{train[train.index('--out') + 1]}/seed0"
+        assert audit[2] == f"{train[train.index('--out') + 1]}/seed{{seed}}"
+        assert item["seeds"] == settings["seeds"]
         assert audit[audit.index("--data") + 1] == data
         for option, name in (("--method", "methods"), ("--metric", "metrics"), ("--control", "controls")):
             assert audit[audit.index(option) + 1].split(",") == settings[name]

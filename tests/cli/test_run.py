@@ -100,6 +100,40 @@ def test_only_some_lines_bring_what_they_need(recipe):
         keys("tabel 3")
 
 
+def test_a_line_with_seeds_looks_at_each(tmp_path):
+    path = tmp_path / "r.toml"
+    head = (
+        f'[[item]]\nwhat = "table 1"\nstatus = "run: yes"\ntrain = "veridical train {SMALL} --seed 0,4 --out models"\n'
+    )
+    look = 'command = "veridical explain models/seed{seed} --text fine --method gradient --out e{seed}.jsonl"\n'
+    path.write_text(f"{head}{look}seeds = [0, 4]\n")
+    (line,) = read(path)
+    train, *looks = line.commands
+    assert [look.key for look in looks] == ["table-1/command-seed0", "table-1/command-seed4"]
+    assert [look.words[1] for look in looks] == ["models/seed0", "models/seed4"]
+    assert [look.out for look in looks] == ["e0.jsonl", "e4.jsonl"]
+    assert all(look.after == (train.key,) for look in looks)
+    assert [command.key for command in choose([line], ["table 1"])] == [command.key for command in line.commands]
+
+
+@pytest.mark.parametrize(
+    ("rest", "sentence"),
+    [
+        ('command = "veridical list methods{seed}"', r"a command has \{seed\}, and its line no `seeds`"),
+        ('command = "veridical list methods"\nseeds = [0]', r"a line has `seeds`, and its command no \{seed\}"),
+        ('command = "the lists of table 2"\nseeds = [0]', r"a line has `seeds`, and its command no \{seed\}"),
+        ('command = "veridical list {seed}"\nseeds = []', "`seeds` is .*, and no list of whole numbers"),
+        ('command = "veridical list {seed}"\nseeds = 3', "`seeds` is 3, and no list of whole numbers"),
+        ('command = "veridical list {seed}"\nseeds = [true]', "`seeds` is .*, and no list of whole numbers"),
+    ],
+)
+def test_seeds_that_fit_no_command_are_refused(tmp_path, rest, sentence):
+    path = tmp_path / "r.toml"
+    path.write_text(f'[[item]]\nwhat = "table 1"\nstatus = "run: yes"\n{rest}\n')
+    with pytest.raises(InputError, match=sentence):
+        read(path)
+
+
 def test_the_same_words_are_one_cell_and_no_two_share_a_key(tmp_path):
     item = '[[item]]\nwhat = "table 1"\ncommand = "veridical list {}"\nstatus = "run: yes"\n'
     path = tmp_path / "r.toml"

@@ -4,6 +4,7 @@
     what = "table 3"          with `task`, if a table has a line per task, the line's name: "table 3, SST"
     train = "veridical train ..."       optional, runs before `command`
     command = "veridical audit ..."     or a pointer to another line: "the audits of table 3"
+    seeds = [0, 1, 2]                   optional: `command` runs once for each, its {seed} standing for the number
     status = "unrun: needs the hub"     run, partly run or unrun, and what there is to say about it
 
 A recipe's commands run inside one folder, so a relative path in them is a place there. A command that reads a path
@@ -30,6 +31,7 @@ from veridical.grid.job import PLAN
 from veridical.grid.pool import Job
 
 VERIDICAL = "veridical"
+SEED = "{seed}"  # in a command of a line with `seeds`
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,12 @@ def read(path: str | Path) -> list[Line]:
         raise InputError(f"{path} cannot be read as a recipe ({problem}); give a TOML file like recipes/*.toml.") from (
             problem
         )
-    except (KeyError, TypeError, AttributeError) as problem:
+    except (KeyError, AttributeError) as problem:
         raise InputError(f"{path} is no recipe: an [[item]] with `what` and `status` is missing ({problem}).") from (
             problem
         )
+    except TypeError as problem:
+        raise InputError(f"{path} cannot run: {problem}; see recipes/*.toml for lines that can.") from problem
     return _wait_for_inputs(_resolve(_distinct(lines)))
 
 
@@ -89,13 +93,31 @@ def _line(item: dict[str, Any]) -> Line:
     name = f"{item['what']}, {item['task']}" if "task" in item else item["what"]
     place = "/".join(map(store.slug, name.split(", ", 1)))
     typed = {kind: item[kind] for kind in ("train", "command") if item.get(kind, "").startswith(f"{VERIDICAL} ")}
-    commands = [Command(f"{place}/{kind}", tuple(shlex.split(text)[1:])) for kind, text in typed.items()]
-    if not all(command.words for command in commands):
+    train = [_command(f"{place}/train", typed["train"])] if "train" in typed else []
+    after = tuple(command.key for command in train)
+    looks = [replace(command, after=after) for command in _seeded(f"{place}/command", typed.get("command"), item)]
+    if not all(command.words for command in (*train, *looks)):
         raise TypeError(f"a command of {name!r} names no verb")
-    if len(commands) == 2:
-        commands[1] = replace(commands[1], after=(commands[0].key,))
     pointer = "" if "command" in typed else item.get("command", "")
-    return Line(name, item["status"], tuple(commands), pointer)
+    return Line(name, item["status"], (*train, *looks), pointer)
+
+
+def _command(key: str, text: str) -> Command:
+    return Command(key, tuple(shlex.split(text)[1:]))
+
+
+def _seeded(key: str, text: str | None, item: dict[str, Any]) -> list[Command]:
+    """The command of a line, or one per seed where the line has `seeds`."""
+    seeds = item.get("seeds")
+    if seeds is None and text is not None and SEED in text:
+        raise TypeError(f"a command has {SEED}, and its line no `seeds`")
+    if seeds is None:
+        return [] if text is None else [_command(key, text)]
+    if not isinstance(seeds, list) or not seeds or not all(type(seed) is int for seed in seeds):
+        raise TypeError(f"`seeds` is {shown(seeds)}, and no list of whole numbers")
+    if text is None or SEED not in text:
+        raise TypeError(f"a line has `seeds`, and its command no {SEED}")
+    return [_command(f"{key}-seed{seed}", text.replace(SEED, str(seed))) for seed in seeds]
 
 
 def _distinct(lines: Iterable[Line]) -> list[Line]:
