@@ -10,9 +10,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any, NamedTuple
 
-from veridical.cli.claims import FEWEST_SEEDS, STATES, Claim, Finding, read_claims
+from veridical.cli.claims import FEWEST_SEEDS, STATES, Claim, Finding, State, read_claims
 from veridical.core import store
 
 DOCS = Path(__file__).parent
@@ -27,16 +28,21 @@ PAPERS = {
 SHOWN = 6  # findings of a claim that are told one by one
 BEGIN, END = "<!-- scorecard -->\n", "<!-- /scorecard -->"
 
-RULES = """\
+LEAD = """\
 # The scorecard: what the five papers claim, and what we found
 
-Every row is a claim of one of the papers that Veridical implements: of its abstract, its conclusion, or a pattern of
-one of its tables and figures. This page, its plots and the counts in the README are made from `recipes/*.toml` by
-`python docs/scorecard.py`; nothing in it is typed twice.
+Every row is a claim of one of the papers that Veridical implements: of its abstract, its conclusion or its text, or a
+pattern of one of its tables and figures. This page, its plots and the counts in the README are made from
+`recipes/*.toml` by `python docs/scorecard.py`; nothing in it is typed twice.
 
+A state is about the setting in its row. A small embedded encoder stands in for the papers' models, so "holds" and
+"fails" are of that encoder and these texts, not of the paper's own runs.
+"""
+
+RULES = """\
 ## What counts as what
-The same for all papers (`src/veridical/cli/claims.py`), and written down before the runs that are still to come. The
-figures that are there today are older than these rules.
+The same for all papers (`src/veridical/cli/claims.py`), and written down before most of the runs; the figures of REGEX
+and of the synthetic problem are older. Where a claim was worded anew after its figures were there, its note says so.
 
 - **Direction and margin.** A claim is one or more comparisons, each with a direction (higher, lower, the same, not
   lower, not higher) and the least difference that counts. A difference is as claimed if it is surely on the right side
@@ -44,8 +50,9 @@ figures that are there today are older than these rules.
   other way. "The same" means surely within the margin, "not lower" surely no lower than it.
 - **Level.** 5%, two-sided. A claim is one test: all of its comparisons have to hold, or as many as the row says (a
   partial conjunction). Holm's correction is over all claims of the paper that have figures.
-- **Intervals** hold texts and seeds; of macro-F1, seeds alone. A p follows from the interval and its degrees of
-  freedom; where these are not on record, from the fewest there can be, one less than the seeds of a side.
+- **Intervals** hold texts and seeds; of macro-F1, areas, layers and where a note says so, seeds alone. A p follows from
+  the interval and its degrees of freedom; where these are not on record, from the fewest there can be, one less than
+  the seeds of a side.
 - **Two seeds or fewer give no verdict**, nor does a difference without an interval.
 
 | state | when |
@@ -55,9 +62,7 @@ figures that are there today are older than these rules.
 | cannot be told | there are figures, and they do not settle it |
 | untried | nothing was run with settings that can judge it; the row says why |
 
-A state is about the setting in its row. The embedded encoder stands in for the papers' models, so "holds" and "fails"
-are of that encoder and these texts, not of the paper's own runs. Figures are differences, with a 95% interval where
-there is one. Withdrawn figures (bAbI) are no evidence.
+Figures are differences, with a 95% interval where there is one.
 """
 
 
@@ -79,12 +84,15 @@ def _signed(value: float) -> str:
 def _criterion(claim: Claim) -> str:
     words = {"same": "within", "not lower": "lower by no more than", "not higher": "higher by no more than"}
     needed = words.get(claim.direction, f"{claim.direction} by at least")
+    least = f"{needed} {claim.margin:g}" if claim.margin else claim.direction
     count = len(claim.findings)
     if count < 2:
         many = ""
     else:
         many = f", all {count} comparisons" if claim.at_least == count else f", {claim.at_least} of {count} comparisons"
-    return f"{needed} {claim.margin:g}{many}" if claim.margin else f"{claim.direction}{many}"
+    if all(one.paper is None and one.ours is None for one in claim.findings):  # else the figures name them
+        many += f" ({'; '.join(one.of for one in claim.findings)})"
+    return least + many
 
 
 def _figures(findings: Sequence[Finding], paper: bool) -> str:
@@ -104,38 +112,60 @@ def _figures(findings: Sequence[Finding], paper: bool) -> str:
 
 
 def _state(claim: Claim) -> str:
-    parts = [f"**{claim.state}**"]
     if claim.seeds < FEWEST_SEEDS:
-        parts.append(f": {claim.seeds} seed{'s' * (claim.seeds > 1)}")
-    elif claim.p is not None and claim.p < 1:
-        parts.append(f", p = {claim.p:.2g} corrected" if claim.p >= 0.0001 else ", p < 0.0001 corrected")
-    if claim.note:
-        parts.append(f". Note: {claim.note}")
-    return "".join(parts)
+        return f"**{claim.state}**: {claim.seeds} seed{'s' * (claim.seeds > 1)}"
+    if claim.p is None or claim.p >= 1:
+        return f"**{claim.state}**"
+    return f"**{claim.state}**, p {f'= {claim.p:.2g}' if claim.p >= 0.0001 else '< 0.0001'} corrected"
 
 
 def _claimed(claim: Claim) -> str:
-    """The claim, where it stands, what would decide it and by which lines of the recipe."""
+    """The claim, where it stands, what would decide it, by which lines of the recipe, and what is to be said of it."""
     lines = ", ".join(f"`{line}`" for line in claim.lines)
-    return f"{claim.says}<br>*{claim.where}.* Holds if {_criterion(claim)}. Lines: {lines}"
+    note = f"<br>Note: {claim.note}." if claim.note else ""
+    return f"{claim.says}<br>*{claim.where}.* Holds if {_criterion(claim)}. Lines: {lines}{note}"
 
 
-def _tried(claim: Claim) -> list[str]:
-    ran = "; ".join(part for part in (claim.texts, claim.setting) if part)
-    seeds = f"{claim.seeds} seeds" if claim.seeds > 1 else f"{claim.seeds} seed" * bool(claim.seeds)
-    return [
-        _claimed(claim),
-        _state(claim),
-        _figures(claim.findings, paper=True),
-        _figures(claim.findings, paper=False),
-        "<br>".join(part for part in (ran, seeds, claim.cost) if part),
+def _run(claim: Claim) -> str:
+    """What was run for a claim, how often, and what it took."""
+    seeds = f"{claim.seeds} seed{'s' * (claim.seeds > 1)}"
+    return "; ".join(part for part in (claim.texts, claim.setting, seeds, claim.cost) if part)
+
+
+def _tried(claims: Sequence[Claim]) -> list[str]:
+    """What was run, a letter each, and the claims that it decides."""
+    letters = {run: ascii_uppercase[n] for n, run in enumerate(dict.fromkeys(map(_run, claims)))}
+    runs = "\n".join(f"- **{letter}**: {run}." for run, letter in letters.items())
+    rows = [
+        [
+            _claimed(claim),
+            _state(claim),
+            _figures(claim.findings, paper=True),
+            _figures(claim.findings, paper=False),
+            letters[_run(claim)],
+        ]
+        for claim in claims
     ]
+    return f"What was run:\n\n{runs}\n\n{_table([TRIED, *rows])}"
 
 
-def _untried(claim: Claim) -> list[str]:
-    note = f" Note: {claim.note}." if claim.note else ""
-    why = claim.untried[:1].upper() + claim.untried[1:]
-    return [_claimed(claim), _figures(claim.findings, paper=True), f"{why}.{note}"]
+def _untried(claims: Sequence[Claim]) -> str:
+    """The claims that nothing can judge, under the reason why."""
+    parts = []
+    for why in dict.fromkeys(claim.untried for claim in claims):
+        rows = [[_claimed(claim), _figures(claim.findings, paper=True)] for claim in claims if claim.untried == why]
+        parts.append(f"**{why[:1].upper()}{why[1:]}.**\n\n{_table([UNTRIED, *rows])}")
+    return "\n\n".join(parts)
+
+
+def _told(claims: Mapping[str, Sequence[Claim]], state: State) -> str:
+    """The claims of a state in a list, for those who read no tables."""
+    return "\n".join(
+        f"- {PAPERS[recipe][0]}: {claim.says} (*{claim.where}*)"
+        for recipe, rows in claims.items()
+        for claim in rows
+        if claim.state == state
+    )
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
@@ -237,8 +267,8 @@ def _mark(x: float, y: float, shape: int, colour: str) -> str:
 
 # -- pages --------------------------------------------------------------------------------------------------
 
-TRIED = ("the claim", "state", "the paper", "ours", "what was run")
-UNTRIED = ("the claim", "the paper", "why it is untried")
+TRIED = ("the claim", "state", "the paper", "ours", "run")
+UNTRIED = ("the claim", "the paper")
 
 
 def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:
@@ -253,30 +283,30 @@ def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:
         f"`veridical run recipes/{recipe}.toml --only LINE`, with `--unrun` where the line was not run yet.",
         shown,
     ]
-    if tried := [_tried(claim) for claim in claims if claim.state != "untried"]:
-        parts += [f"### {name}: tried", _table([TRIED, *tried])]
-    if untried := [_untried(claim) for claim in claims if claim.state == "untried"]:
-        parts += [f"### {name}: untried", _table([UNTRIED, *untried])]
+    if tried := [claim for claim in claims if claim.state != "untried"]:
+        parts += [f"### {name}: tried", _tried(tried)]
+    if untried := [claim for claim in claims if claim.state == "untried"]:
+        parts += [f"### {name}: untried", _untried(untried)]
     return "\n\n".join(parts) + "\n"
 
 
 def pages() -> dict[Path, str]:
     """Everything this writes, as it should be."""
     texts: dict[Path, str] = {}
-    sections, every = [], Counter[str]()
-    rows = [["paper", *STATES, "claims"]]
+    every = {recipe: read_claims(ROOT / "recipes" / f"{recipe}.toml") for recipe in PAPERS}
+    sections, rows = [], [["paper", *STATES, "claims"]]
     for recipe, (name, authors) in PAPERS.items():
-        claims = read_claims(ROOT / "recipes" / f"{recipe}.toml")
-        states = Counter(claim.state for claim in claims)
-        every += Counter(states)
+        states = Counter(claim.state for claim in every[recipe])
         points = pairs(recipe)
         if points:
             texts[DOCS / f"scorecard-{recipe}.svg"] = plot(points, f"{name}: {authors} against ours")
-        rows.append([name, *(str(states[state]) for state in STATES), str(len(claims))])
-        sections.append(_section(recipe, claims, len(points)))
-    rows.append(["all", *(str(every[state]) for state in STATES), str(sum(every.values()))])
-    summary = f"{counted(every)}.\n\n{_table(rows)}\n"
-    texts[DOCS / "scorecard.md"] = "\n".join([RULES, f"## Summary\n{summary}", *sections])
+        rows.append([name, *(str(states[state]) for state in STATES), str(len(every[recipe]))])
+        sections.append(_section(recipe, every[recipe], len(points)))
+    together = Counter(claim.state for claims in every.values() for claim in claims)
+    rows.append(["all", *(str(together[state]) for state in STATES), str(together.total())])
+    summary = f"{counted(together)}.\n\n{_table(rows)}\n"
+    decided = [f"**What {state}**\n\n{_told(every, state)}\n" for state in ("holds", "fails") if together[state]]
+    texts[DOCS / "scorecard.md"] = "\n".join([LEAD, f"## Summary\n{summary}", *decided, RULES, *sections])
     readme = ROOT / "README.md"
     before, _, after = readme.read_text(encoding="utf-8").partition(BEGIN)
     texts[readme] = f"{before}{BEGIN}{summary}{END}{after.partition(END)[2]}"

@@ -167,6 +167,7 @@ def test_what_is_judged_was_run(path):
     status = {f"{item['what']}, {item['task']}" if "task" in item else item["what"]: item["status"] for item in items}
     for claim in read_claims(path):
         assert claim.says.endswith((".", ")"))
+        assert claim.findings, claim.says  # what is compared is written down before it is run
         assert "abstract" in claim.where or re.search(r"table|figure|section|appendix|conclusion", claim.where)
         if not claim.untried:
             assert claim.seeds
