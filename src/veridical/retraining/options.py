@@ -76,16 +76,27 @@ def insist_on_measures(specs: opt.Names) -> None:
 
 
 def one_model_folders(model: str) -> dict[int, str]:
-    """The models by seed that a folder holds: a run's own, or those of its runs seed0, seed1, ..."""
-    path, runs = Path(model), {}
-    if path.is_dir() and not (path / "model").exists() and not (path / "config.json").exists():
-        named = [(re.fullmatch(r"seed(\d+)", folder.name), folder) for folder in path.iterdir()]
-        runs = {int(match[1]): str(folder) for match, folder in named if match and (folder / "model").is_dir()}
+    """The models by seed that a folder holds: a run's own, or those of its finished runs seed0, seed1, ..."""
+    path = Path(model)
+    runs = {seed: str(folder) for seed, folder in _seed_folders(path).items() if (folder / "model").is_dir()}
     if runs:
         return dict(sorted(runs.items()))
     spec = path / "spec.json"
     seed = stored.read_fields(spec).get("seed", 0) if spec.exists() else 0
     return {int(seed): model}
+
+
+def _seed_folders(path: Path) -> dict[int, Path]:
+    """The runs of a folder of seeds, finished or not; none of a model or a run."""
+    if not path.is_dir() or (path / "model").exists() or (path / "config.json").exists():
+        return {}
+    named = [(re.fullmatch(r"seed(\d+)", folder.name), folder) for folder in path.iterdir()]
+    return {int(match[1]): folder for match, folder in named if match and folder.is_dir()}
+
+
+def unfinished_seeds(model: str) -> tuple[int, ...]:
+    """The seeds of a folder that were begun and have no model yet."""
+    return tuple(sorted(set(_seed_folders(Path(model))) - set(one_model_folders(model))))
 
 
 def insist_on_roar_model(model: str) -> None:

@@ -22,6 +22,7 @@ from veridical.retraining.options import RoarOptions, one_model_folders
 from veridical.retraining.roar import one_model
 from veridical.retraining.roar.curve import area, over_seeds
 from veridical.retraining.roar.mask import Amount, Steps, order, random_order
+from veridical.retraining.roar.one_model import seeds_asked
 from veridical.retraining.roar.points import Request
 from veridical.retraining.roar.record import read_summary
 from veridical.retraining.roar.roar import reckon, roar
@@ -175,6 +176,16 @@ def test_texts_of_other_classes_are_refused(runs: Path, tmp_path: Path) -> None:
     with pytest.warns(Caution, match="gold labels are left out"), pytest.raises(InputError, match=said):
         roar("babi/1:size=60", str(runs / "masked"), retrain=False, out=tmp_path / "x", methods="attention")
     assert not (tmp_path / "x").exists()
+
+
+def test_seeds_that_are_not_finished_are_told(runs: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    half = tmp_path / "half"
+    shutil.copytree(runs / "masked", half)
+    (half / "seed1").mkdir()
+    assert seeds_asked(str(half), [3]) == (3,)
+    assert not recwarn.list
+    with pytest.warns(Caution, match="half: seed1 is not trained to the end"):
+        assert seeds_asked(str(half), None) == (0, 3)
 
 
 def test_mistakes_are_told_first(runs: Path) -> None:

@@ -8,6 +8,7 @@ texts alone. A seed is a model: a run's own, or those of a folder with the runs 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -17,7 +18,7 @@ import numpy as np
 
 from veridical.attribution import methods
 from veridical.core import store, stored
-from veridical.core.errors import InputError
+from veridical.core.errors import Caution, InputError
 from veridical.core.records import Dataset, Example, Given
 from veridical.core.wording import option
 from veridical.data import load_data
@@ -28,7 +29,7 @@ from veridical.model.ask import predict
 from veridical.model.classifier import Classifier
 from veridical.model.load import load
 from veridical.model.mask import mask_token, trained_ratio
-from veridical.retraining.options import Rounding, one_model_folders
+from veridical.retraining.options import Rounding, one_model_folders, unfinished_seeds
 from veridical.retraining.roar.cells import FIXED, curve_place, explain, explain_anew, masked_texts, place, read_orders
 from veridical.retraining.roar.experiment import Bench, Experiment, OneModel, check_split, read_experiment
 from veridical.retraining.roar.mask import Amount, Orders, Steps, Unit
@@ -89,7 +90,16 @@ def seeds_asked(model: str, seeds: Sequence[int] | None) -> tuple[int, ...]:
             raise InputError(
                 f"There is no model of seed {seed} in {model} (there are {have}); leave {option('seeds')} out."
             )
-    return tuple(there) if seeds is None else tuple(seeds)
+    if seeds is not None:
+        return tuple(seeds)
+    if unfinished := unfinished_seeds(model):
+        names = ", ".join(f"seed{seed}" for seed in unfinished)
+        warnings.warn(
+            f"{model}: {names} {'is' if len(unfinished) == 1 else 'are'} not trained to the end, and left out.",
+            Caution,
+            stacklevel=2,
+        )
+    return tuple(there)
 
 
 def bench_of(experiment: Experiment, seed: int, folder: str) -> Bench:
