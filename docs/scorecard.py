@@ -203,7 +203,7 @@ def pairs(recipe: str) -> list[Pair]:
     for item in items:
         papers = dict(_leaves(item.get("paper", {})))
         for path, value in _leaves(item.get("ours", {})):
-            plain = tuple(key.partition(":")[0] for key in path if key != "gaussian")
+            plain = tuple(key for key in path if key != "gaussian")  # a key with other options is another setting
             if plain in papers:
                 of = next((key for key in plain if key in CONDITIONS), plain[-1])
                 found.append(Pair(item["what"], of, papers[plain], value))
