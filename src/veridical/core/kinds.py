@@ -118,3 +118,40 @@ def _words(annotation: Any) -> list[str]:
         return [f"a list, each {words_for(inner[0])}"]
     kind = origin or annotation
     return [WORDS.get(kind, f"a {getattr(kind, '__name__', kind)}")]
+
+
+# -- parts of an annotation ----------------------------------------------------------------------------------
+
+
+def bare(annotation: Any) -> Any:
+    """Without its notes, the outermost only."""
+    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation
+
+
+def members_of(annotation: Any) -> tuple[Any, ...]:
+    """Of a union its types; of all else itself."""
+    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
+    return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def typed(annotation: Any) -> Any:
+    """What a command line can read of it: plain types, words, unions and lists of them; None of all else."""
+    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is Annotated:
+        return typed(inner[0])
+    if annotation is Any:
+        return str
+    if origin in (Union, types.UnionType):
+        members = tuple(member for member in map(typed, inner) if member is not None)
+        return Union[members] if members else None  # noqa: UP007  members are not known here
+    if origin in (tuple, Sequence):
+        return tuple[typed(inner[0]), ...]
+    return annotation if origin is Literal or annotation in (str, int, float, bool, type(None)) else None
+
+
+def choices(kind: Any) -> tuple[Any, ...]:
+    """The words that are allowed, where a type is nothing but words."""
+    members = [member for member in members_of(kind) if member is not type(None)]
+    if any(typing.get_origin(member) is not Literal for member in members):
+        return ()
+    return tuple(word for member in members for word in typing.get_args(member))

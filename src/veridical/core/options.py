@@ -13,7 +13,6 @@ import functools
 import importlib
 import inspect
 import operator
-import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
@@ -25,7 +24,7 @@ from typing import Annotated, Any, Concatenate, Literal, ParamSpec, Protocol, Ty
 from veridical.core.device import computing
 from veridical.core.docstring import with_options
 from veridical.core.errors import InputError, unknown
-from veridical.core.kinds import insist_on_kind, without_notes
+from veridical.core.kinds import bare, choices, insist_on_kind, members_of, typed, without_notes
 from veridical.core.place import A_RUN, is_place, settled, written
 from veridical.core.ranges import Range, at_least, between, ranges
 from veridical.core.readable import shown
@@ -99,8 +98,8 @@ class Option:
         if self.help.metavar or self.is_flag:
             return self.help.metavar
         by_type = {int: "N", float: "X", Path: "DIR", Literal: "NAME"}
-        members = _members(_bare(self.annotation)) if self.item is None else ()
-        nouns = [by_type[key] for m in members for key in (_bare(m), typing.get_origin(m)) if key in by_type]
+        members = members_of(bare(self.annotation)) if self.item is None else ()
+        nouns = [by_type[key] for m in members for key in (bare(m), typing.get_origin(m)) if key in by_type]
         return nouns[0] if nouns else "NAMES" if self.item is not None else "TEXT"
 
     @property
@@ -110,19 +109,19 @@ class Option:
     @property
     def kind(self) -> Any:
         """What of its type can be typed: of `str | Dataset | ...` the text."""
-        return _typed(self.annotation)
+        return typed(self.annotation)
 
     @property
     def _said(self) -> Any:
         """What a value that was said may be. Where none is the default nobody has to say it, and `none` is a text."""
-        kinds = [kind for kind in _members(self.kind) if kind is not type(None)]
+        kinds = [kind for kind in members_of(self.kind) if kind is not type(None)]
         is_text = self.default is None and str in kinds and not self.help.none
         return Union[tuple(kinds)] if is_text else self.kind  # noqa: UP007  as below
 
     @property
     def item(self) -> Any:
         """Of an option that takes several values, the type of each. A number of things is one value."""
-        members = _members(self.kind)
+        members = members_of(self.kind)
         several = [typing.get_args(member)[0] for member in members if typing.get_origin(member) is tuple]
         return str if self.help.reads else several[0] if several and int not in members else None
 
@@ -133,7 +132,7 @@ class Option:
     @property
     def words(self) -> tuple[Any, ...]:
         """The words that are allowed, where nothing else is."""
-        return _choices(self.item or self.kind)
+        return choices(self.item or self.kind)
 
     @property
     def notes(self) -> list[Checked]:
@@ -337,38 +336,6 @@ def _notes(annotation: Any) -> list[Checked]:
     """Also inside a union: `Data | None`."""
     inside = [note for part in typing.get_args(annotation) for note in _notes(part)]
     return inside + [note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, Checked)]
-
-
-def _bare(annotation: Any) -> Any:
-    return typing.get_args(annotation)[0] if typing.get_origin(annotation) is Annotated else annotation
-
-
-def _members(annotation: Any) -> tuple[Any, ...]:
-    """Of a union its types; of all else itself."""
-    is_union = typing.get_origin(annotation) in (Union, types.UnionType)
-    return typing.get_args(annotation) if is_union else (annotation,)
-
-
-def _typed(annotation: Any) -> Any:
-    origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        return _typed(inner[0])
-    if annotation is Any:
-        return str
-    if origin in (Union, types.UnionType):
-        members = tuple(member for member in map(_typed, inner) if member is not None)
-        return Union[members] if members else None  # noqa: UP007  members are not known here
-    if origin in (tuple, Sequence):
-        return tuple[_typed(inner[0]), ...]
-    return annotation if origin is Literal or annotation in (str, int, float, bool, type(None)) else None
-
-
-def _choices(kind: Any) -> tuple[Any, ...]:
-    """The words that are allowed, where a type is nothing but words."""
-    members = [member for member in _members(kind) if member is not type(None)]
-    if any(typing.get_origin(member) is not Literal for member in members):
-        return ()
-    return tuple(word for member in members for word in typing.get_args(member))
 
 
 # -- what several verbs have --------------------------------------------------------------------------------
