@@ -45,8 +45,8 @@ if TYPE_CHECKING:  # the same names for type checkers
     from veridical.probes.robustness import robustness as robustness
     from veridical.probes.validation.finished import Validation as Validation
     from veridical.probes.validation.validate import validate as validate
-    from veridical.retraining.fresh import Fresh as Fresh
     from veridical.retraining.fresh import fresh as fresh
+    from veridical.retraining.fresh_result import Fresh as Fresh
     from veridical.retraining.roar.finished import Roar as Roar
     from veridical.retraining.roar.roar import roar as roar
     from veridical.training.callback import FaithfulnessCallback as FaithfulnessCallback
@@ -70,7 +70,7 @@ _HOME = {
     "Explanations": "explanations.collected",
     "ExplanationsByMethod": "explanations.collected",
     "FaithfulnessCallback": "training.callback",
-    "Fresh": "retraining.fresh",
+    "Fresh": "retraining.fresh_result",
     "Guidance": "probes.guidance.guidance",
     "InputError": "core.errors",
     "Roar": "retraining.roar.finished",

@@ -20,7 +20,7 @@ from veridical.probes.guidance.guidance import Guidance
 from veridical.probes.guidance.record import ChangeRow, CorpusFacts, CorpusVerdict, GuidanceSummary
 from veridical.probes.pos import PartsOfSpeech, TagRow
 from veridical.probes.robustness import ALL_TRAINED, ALL_UNTRAINED, Overlap, Robustness
-from veridical.retraining.fresh import Fresh
+from veridical.retraining.fresh_result import Fresh
 from veridical.retraining.fresh_table import tabulate
 from veridical.training.search import Candidate, Search
 

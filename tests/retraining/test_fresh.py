@@ -32,7 +32,8 @@ from veridical.core.settings import build, merge
 from veridical.core.text import words_of
 from veridical.data import datasets
 from veridical.retraining.extract import extract, only, rationale_of
-from veridical.retraining.fresh import Fresh, fresh
+from veridical.retraining.fresh import fresh
+from veridical.retraining.fresh_result import Fresh
 from veridical.retraining.fresh_table import FULL, RANDOM, tabulate
 from veridical.training.config import TrainConfig
 from veridical.training.term import objective
