@@ -85,7 +85,8 @@ def test_soft_faithfulness_has_a_line_per_task_with_the_papers_settings():
     seen = set()
     for item in tasks:
         train, audit = (shlex.split(item[key]) for key in ("train", "command"))
-        data = train[train.index("--data") + 1]
+        given = train[train.index("--data") + 1]
+        data = given.partition(":")[0]
         seen.add(data)
         assert train[train.index("--model") + 1] == settings["models"][data]
         assert f"train.batch={settings['batch'][data]}" in train
@@ -95,7 +96,7 @@ def test_soft_faithfulness_has_a_line_per_task_with_the_papers_settings():
         # What is audited is what was trained.
         assert audit[2] == f"{train[train.index('--out') + 1]}/seed{{seed}}"
         assert item["seeds"] == settings["seeds"]
-        assert audit[audit.index("--data") + 1] == data
+        assert audit[audit.index("--data") + 1] == given
         for option, name in (("--method", "methods"), ("--metric", "metrics"), ("--control", "controls")):
             assert audit[audit.index(option) + 1].split(",") == settings[name]
     assert seen == set(settings["models"]) == {"sst2", "ag_news", "evidence_inference", "multirc"}
@@ -131,7 +132,8 @@ def test_explanation_regularisation_selects_every_condition_by_one_rule():
     for words in trainings:
         kept[words[words.index("--out") + 1]] = (config := configured("minilm", words)).select
         assert "train.select" in " ".join(words), "a default differs between conditions"
-        assert config.betas == tuple(recipe["settings"]["train"]["betas"])
+        if "minilm" not in words:  # the stand-in has its own rates
+            assert config.betas == tuple(recipe["settings"]["train"]["betas"])
     assert {"runs/er/base", "runs/er/att", "runs/er/c-att", "runs/er/c-rollout"} <= set(kept)
     assert kept.pop("runs/er/e-att") == "objective"  # the explanation loss alone, to find bounds: no condition
     assert set(kept.values()) == {recipe["settings"]["train"]["select"]} == {"loss"}
