@@ -181,7 +181,16 @@ def evidence(relied: str, guided: str | None, *witnesses: str, **more: Any) -> E
         (evidence("unchanged", "raised", "unchanged", "raised"), "mixed", "were not guided moved too"),
         (evidence("unchanged", "unchanged", "raised"), "unmoved", "moved nothing"),
         (evidence("unchanged", None), "unmoved", "moved nothing"),
-        (evidence("unclear", "raised", "unchanged"), "unclear", "neither leaves out 0 nor stays within the margin"),
+        (
+            evidence("unclear", "raised", reliance=change("unclear", low=-0.02, high=0.2)),
+            "unclear",
+            "neither leaves out 0 nor stays within the margin",
+        ),
+        (
+            evidence("unclear", "raised", reliance=change("unclear", 0.1, p_holm=0.18)),
+            "unclear",
+            "leaves out 0, but text by text the change is not consistent (signed rank, p = 0.18)",
+        ),
         (evidence("unchanged", "unclear"), "unclear", "whether the guided scores moved cannot be told"),
         (evidence("unchanged", "raised", moved=0.01), "unclear", "hardly moves its predictions"),
         (
