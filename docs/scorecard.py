@@ -205,7 +205,9 @@ def pairs(recipe: str) -> list[Pair]:
         for path, value in _leaves(item.get("ours", {})):
             plain = tuple(key for key in path if key != "gaussian")  # a key with other options is another setting
             if plain in papers:
-                of = next((key for key in plain if key in CONDITIONS), plain[-1])
+                named = [key for key in plain if key in CONDITIONS]
+                # Joint rollout is named like the method: it is meant where no other condition is.
+                of = named[0] if named else "rollout" if "rollout" in plain else plain[-1]
                 found.append(Pair(item["what"], of, papers[plain], value))
     return found
 
