@@ -42,8 +42,9 @@ A state is about the setting in its row. A small embedded encoder stands in for 
 RULES = """\
 ## What counts as what
 The same for all papers (`src/veridical/cli/claims.py`), and written down before most of the runs; the figures of REGEX
-and of the synthetic problem are older. Claims were read against the papers once more when figures of some were there, and
-worded, split or added to; so was one run widened (figure 8 of explanation regularisation, from three seeds to five).
+and of the synthetic problem are older. Claims were read against the papers once more when some had figures, and then
+worded anew, split or added; and one run was widened after a look at it (figure 8 of explanation regularisation, from
+three seeds to five).
 
 - **Direction and margin.** A claim is one or more comparisons, each with a direction (higher, lower, the same, not
   lower, not higher) and the least difference that counts. A difference is as claimed if it is surely on the right side
