@@ -3,7 +3,8 @@
     python -m benchmarks.differences baseline=flips/baseline0,flips/baseline1 saloss=flips/saloss0,flips/saloss1
 
 The second less the first, metric by metric and method by method, with a 95% interval over texts and seeds; then, of
-each model, every method less every other one. Lines are those of a recipe's `findings`; behind them stand the means of
+each model, every method less every other one. Folders of `veridical audit` do as well; where they hold several corpora,
+a corpus stands before the metric. Lines are those of a recipe's `findings`; behind them stand the means of
 the seeds.
 
 With --paired the folders of both are of the same seeds in the same order, and a seed's two models are compared with
@@ -25,13 +26,16 @@ Seeds = Sequence[Mapping[str, float]]  # a value by text, of every seed
 
 
 def scores(folders: Sequence[str]) -> dict[tuple[str, str], Seeds]:
-    """By metric and method."""
+    """By metric and method; a metric is told with its corpus where there are several."""
     seeds: list[dict[tuple[str, str], dict[str, float]]] = []
     for folder in folders:
         values: dict[tuple[str, str], dict[str, float]] = {}
-        for cell in read_cells(Path(folder) / "scores.parquet"):
+        cells = read_cells(Path(folder) / "scores.parquet")
+        several = len({cell.corpus for cell in cells}) > 1
+        for cell in cells:
             if cell.control == "" and cell.score.value is not None:
-                values.setdefault((cell.metric, cell.method), {})[cell.example] = cell.score.value
+                metric = f"{cell.corpus}: {cell.metric}" if several else cell.metric
+                values.setdefault((metric, cell.method), {})[cell.example] = cell.score.value
         seeds.append(values)
     return {key: [seed[key] for seed in seeds] for key in seeds[0]}
 

@@ -2,14 +2,15 @@
 
     python -m benchmarks.soft sst=soft/sst0,soft/sst1,soft/sst2 ag=soft/ag0,soft/ag1,soft/ag2
 
-Every audit has the four metrics against Gaussian draws and against shuffled scores. Diagnosticity is told seed by seed,
-a tie counting as lost, as in the paper's equation, and half; then a mean over seeds.
+Every audit has the four metrics against Gaussian draws and against shuffled scores. It may have others, such as
+soft_sufficiency:mode=attention: how much more diagnostic dropout is than these is told as well. Diagnosticity is told
+seed by seed, a tie counting as lost, as in the paper's equation, and half; then a mean over seeds.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -29,11 +30,22 @@ METRICS = {
 CONTROLS = ("gaussian", "permutation")
 
 
+def called(metric: str) -> str | None:
+    """The paper's name of a metric, with its options behind it; None of any other metric."""
+    name, _, options = metric.partition(":")
+    return f"{METRICS[name]} {options}".rstrip() if name in METRICS else None
+
+
 def rows_of(summary: AuditSummary, control: str) -> dict[tuple[str, str], Diagnosticity]:
     """By the paper's name of the metric and the method; "" is all methods together."""
     home = summary.corpora[0].name
     rows = [row for row in summary.diagnosticity if row.corpus == home and row.control == control]
-    return {(METRICS[base_name(row.metric)], row.method): row for row in rows if base_name(row.metric) in METRICS}
+    return {(name, row.method): row for row in rows if (name := called(row.metric))}
+
+
+def held(seed: Collection[tuple[str, str]], *names: str) -> list[str]:
+    """Those of the metrics that an audit has."""
+    return [name for name in names if any(name == metric for metric, _ in seed)]
 
 
 def _by_seed(values: Sequence[float]) -> str:
@@ -42,15 +54,15 @@ def _by_seed(values: Sequence[float]) -> str:
 
 def told(task: str, summaries: Sequence[AuditSummary], control: str) -> None:
     seeds = [rows_of(summary, control) for summary in summaries]
-    methods = [method for name, method in seeds[0] if name == "NC"]
+    methods = dict.fromkeys(method for _, method in seeds[0])
     for method in methods:
-        for name in METRICS.values():
+        for name in dict.fromkeys(name for name, _ in seeds[0]):
             rows = [seed[name, method] for seed in seeds]
             strict, half = ([getattr(row, kind) for row in rows] for kind in ("strict", "value"))
             texts = "/".join(str(row.n) for row in rows)
             told_of = f"strict {_by_seed(strict)}; half {_by_seed(half)}; n {texts}"
             print(f"{task} {control} {method or 'all methods'} {name}: {told_of}")
-    for name in ("NC", "NS"):
+    for name in held(seeds[0], "NC", "NS"):
         curves = np.array([[np.nan if value is None else value for value in seed[name, ""].curve] for seed in seeds])
         means, seeded = np.round(curves.mean(0), 3).tolist(), curves.round(3).tolist()
         print(f"{task} {control} {name} by ratio: {means}; seeds {seeded}")
@@ -61,8 +73,8 @@ def credits(folder: Path, control: str, ratio: int | None = None) -> dict[tuple[
     scores: dict[tuple[str, str, str, str], float] = {}
     home = read_summary(folder).corpora[0].name
     for cell in read_cells(folder / "scores.parquet"):
-        if cell.corpus == home and base_name(cell.metric) in METRICS and cell.score.value is not None:
-            of = (METRICS[base_name(cell.metric)], cell.method, cell.example, cell.control)
+        if cell.corpus == home and (name := called(cell.metric)) and cell.score.value is not None:
+            of = (name, cell.method, cell.example, cell.control)
             value = cell.score.value if ratio is None or not cell.score.curve else cell.score.curve[ratio]
             scores[of] = np.nan if value is None else value
     found: dict[tuple[str, str], dict[str, float]] = {}
@@ -71,7 +83,7 @@ def credits(folder: Path, control: str, ratio: int | None = None) -> dict[tuple[
         if kind == "" and other is not None and base_name(method) != "random":
             outcome = outcomes(np.array([scores[metric, method, text, ""]]), np.array([other]))
             found.setdefault((metric, method), {})[text] = float(credit(outcome, "strict")[0])
-    for metric in METRICS.values():  # all methods together: a text's mean over them
+    for metric in dict.fromkeys(name for name, _ in found):  # all methods together: a text's mean over them
         each = [by_text for (name, _), by_text in found.items() if name == metric]
         texts = dict.fromkeys(text for by_text in each for text in by_text)
         found[metric, ""] = {t: float(np.mean([by_text[t] for by_text in each if t in by_text])) for t in texts}
@@ -91,21 +103,24 @@ def differences(task: str, folders: Sequence[Path], control: str) -> None:
     seeds = [credits(folder, control) for folder in folders]
     methods = dict.fromkeys(method for _, method in seeds[0])
     for method in methods:
-        for a, b in (("Soft-NC", "NC"), ("Soft-NS", "NS"), ("NC", "NS"), ("Soft-NC", "Soft-NS")):
+        others = [(name.split()[0], name) for name, of in seeds[0] if " " in name and not of]
+        for a, b in (("Soft-NC", "NC"), ("Soft-NS", "NS"), ("NC", "NS"), ("Soft-NC", "Soft-NS"), *others):
+            if (a, method) not in seeds[0] or (b, method) not in seeds[0]:
+                continue
             gap = difference([seed[a, method] for seed in seeds], [seed[b, method] for seed in seeds])
             print(f"{task} {control} {method or 'all methods'}: {a} less {b}: {gap}")
-    for metric in ("NC", "Soft-NC", "NS", "Soft-NS"):
+    for metric in held(seeds[0], "NC", "Soft-NC", "NS", "Soft-NS"):
         gap = difference([seed[metric, "deeplift"] for seed in seeds], [seed[metric, "attention"] for seed in seeds])
         print(f"{task} {control} {metric}: DeepLift less attention: {gap}")
     first, last = ([credits(folder, control, ratio) for folder in folders] for ratio in (0, -1))
-    for metric in ("NC", "NS"):
+    for metric in held(seeds[0], "NC", "NS"):
         gap = difference([seed[metric, ""] for seed in last], [seed[metric, ""] for seed in first])
         print(f"{task} {control} {metric}: at the largest ratio less at the smallest: {gap}")
 
 
 def spread(task: str, summaries: Sequence[AuditSummary], control: str) -> None:
     """The standard deviation over methods, metric by metric."""
-    for name in METRICS.values():
+    for name in held(rows_of(summaries[0], control), *METRICS.values()):
         values = []
         for summary in summaries:
             rows = rows_of(summary, control)
@@ -121,7 +136,7 @@ def curves(task: str, summaries: Sequence[AuditSummary]) -> None:
         for summary in summaries:
             cells = [c for c in summary.cells if base_name(c.metric) == metric and base_name(c.method) != "random"]
             home = [c.curve for c in cells if c.corpus == summary.corpora[0].name and c.curve]
-            per_seed.append(np.nanmean(np.array(home, dtype=float), axis=0))
+            per_seed += [np.nanmean(np.array(home, dtype=float), axis=0)] if home else []
         print(f"{task} {METRICS[metric]} by ratio: " + "; ".join(str(row.round(3).tolist()) for row in per_seed))
 
 
