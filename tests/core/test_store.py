@@ -401,3 +401,45 @@ def test_what_differs_is_said_in_words_first(tmp_path: Path, change: dict, words
     store.write_json(tmp_path / "spec.json", spec)
     with pytest.raises(InputError, match=words):
         store.claim(tmp_path, {**spec, **change})
+
+
+def test_a_file_written_apart_has_a_folder_of_its_own_until_it_is_whole(tmp_path: Path):
+    # safetensors 0.8 writes under a temporary name beside the file, which nobody could clean up after a kill.
+    path = tmp_path / "weights"
+    with store.replacing(path, apart=True) as temporary:
+        temporary.write_text("half")
+        assert temporary.name == path.name
+        assert temporary.parent.name.startswith(store.TEMPORARY)
+        assert temporary.parent.parent == path.parent
+        assert not path.exists()
+    assert names(tmp_path) == ["weights"]
+    assert path.read_text() == "half"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are those of POSIX")
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077], ids=oct)
+def test_what_a_library_made_for_its_owner_alone_is_shared_as_any_new_file(tmp_path: Path, mask: int):
+    # The folder of a run stands on a shared disk, and a colleague loads its model.
+    before = os.umask(mask)
+    try:
+        with store.replacing(tmp_path / "model") as temporary:
+            (temporary / "deep").mkdir(parents=True)
+            os.close(os.open(temporary / "deep" / "weights", os.O_CREAT | os.O_WRONLY, 0o600))
+        with store.replacing(tmp_path / "best", apart=True) as temporary:
+            os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
+    finally:
+        os.umask(before)
+    for path in (tmp_path / "model" / "deep" / "weights", tmp_path / "best"):
+        assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_what_a_library_left_beside_a_file_written_apart_goes_after_a_kill(tmp_path: Path):
+    code = (
+        "import os, sys; from veridical.core import store\n"
+        "with store.replacing(sys.argv[1], apart=True) as temporary:\n"
+        "    temporary.with_name('.tmpXyZ').touch(); os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(tmp_path / "weights")], check=False).returncode == -9
+    assert len(names(tmp_path)) == 2  # the folder, and the library's file in it
+    store.clean(tmp_path)
+    assert names(tmp_path) == []

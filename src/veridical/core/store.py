@@ -51,21 +51,32 @@ _writing: set[str] = set()  # tokens of what this process is writing
 
 
 @contextmanager
-def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary path to write a file or folder to; it takes the place of `path` when the block ends."""
+def replacing(path: str | Path, *, apart: bool = False) -> Iterator[Path]:
+    """A temporary path to write a file or folder to; it takes the place of `path` when the block ends.
+
+    With `apart` a file is written in a temporary folder of its own: for libraries that put a temporary file beside it,
+    under a name that `clean` could not tell from somebody else's.
+    """
     path, token = Path(path), secrets.token_hex(4)
     temporary = _temporary(path, token)
+    written = temporary / path.name if apart else temporary
     _writing.add(token)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        for inner in [*temporary.rglob("*"), temporary] if temporary.is_dir() else [temporary]:
-            _sync(inner)
+        if apart:
+            temporary.mkdir()
+        yield written
         if temporary.is_dir():
-            _swap(path, temporary, token)
+            _share(temporary)
+        for inner in [*written.rglob("*"), written] if written.is_dir() else [written]:
+            _sync(inner)
+        if written.is_dir():
+            _swap(path, written, token)
         else:
             place.check_file(path)
-            os.replace(temporary, path)
+            os.replace(written, path)
+        if apart:
+            remove(temporary)
         _sync(path.parent)
     except BaseException as problem:
         remove(temporary)
@@ -129,6 +140,14 @@ def create(path: str | Path, text: str) -> bool:
         remove_file(path)  # half of it would say that somebody has made it
         raise place.unwritable(path, problem, BreakdownError) from problem
     return True
+
+
+def _share(folder: Path) -> None:
+    """Let whoever may read a new folder read its files: safetensors 0.8 makes its own for their owner alone."""
+    rights = folder.stat().st_mode & 0o666
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o777 == 0o600:
+            path.chmod(rights)
 
 
 def _sync(path: Path) -> None:

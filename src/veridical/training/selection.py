@@ -41,7 +41,7 @@ def look(task: Task, state: State) -> tuple[State, dict[str, Any]]:
     if better and eligible and task.accelerator.is_main_process:
         # Copies, because safetensors refuses tensors that share memory.
         weights = {name: t.detach().cpu().clone() for name, t in task.clf.model.state_dict().items()}
-        with store.replacing(task.folder / BEST) as temporary:
+        with store.replacing(task.folder / BEST, apart=True) as temporary:
             save_file(weights, temporary)
     row = {"step": state.step, "epoch": state.epoch, "dev": dev, "best": better and eligible}
     if masked is not None:
