@@ -10,7 +10,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any, NamedTuple
 
 from veridical.cli.claims import FEWEST_SEEDS, STATES, Claim, Finding, State, read_claims
@@ -33,7 +33,7 @@ LEAD = """\
 
 Every row is a claim of one of the papers that Veridical implements: of its abstract, its conclusion or its text, or a
 pattern of one of its tables and figures. This page, its plots and the counts in the README are made from
-`recipes/*.toml` by `python docs/scorecard.py`; nothing in it is typed twice.
+`recipes/*.toml` by `python docs/scorecard.py`.
 
 A state is about the setting in its row. A small embedded encoder stands in for the papers' models, so "holds" and
 "fails" are of that encoder and these texts, not of the paper's own runs.
@@ -41,21 +41,24 @@ A state is about the setting in its row. A small embedded encoder stands in for 
 
 RULES = """\
 ## What counts as what
-The same for all papers (`src/veridical/cli/claims.py`), and written down before most of the runs; the figures of REGEX
-and of the synthetic problem are older. Claims were read against the papers once more when some had figures, and then
-worded anew, split or added; and one run was widened after a look at it (figure 8 of explanation regularisation, from
-three seeds to five).
+The same for all papers (`src/veridical/cli/claims.py`), and written down before most of the runs; the first figures of
+REGEX and those of the synthetic problem are older. Claims were read against the papers again when some had figures, and
+then worded anew, split or added. Where runs were added after a look at the figures, the row says so.
 
 - **Direction and margin.** A claim is one or more comparisons, each with a direction (higher, lower, the same, not
   lower, not higher) and the least difference that counts. A difference is as claimed if it is surely on the right side
   of 0 and measured at the margin or more. It speaks against the claim if it is surely below the margin, or surely the
-  other way. "The same" means surely within the margin, "not lower" surely no lower than it.
+  other way. "The same" means surely within the margin, "not lower" surely no lower than it. "Surely" is at the level
+  below.
 - **Level.** 5%, two-sided. A claim is one test: all of its comparisons have to hold, or as many as the row says (a
   partial conjunction). Holm's correction is over all claims of the paper that have figures.
-- **Intervals** hold texts and seeds; of macro-F1, areas, layers and where a note says so, seeds alone. A p follows from
-  the interval and its degrees of freedom; where these are not on record, from the fewest there can be, one less than
-  the seeds of a side.
-- **Two seeds or fewer give no verdict**, nor does a difference without an interval.
+- **Intervals** allow for other texts and other seeds; those of areas and layers, of most macro-F1 and where a note says
+  so for other seeds alone. A p follows from the interval and its degrees of freedom; where these are not on record,
+  from the fewest there can be, one less than the seeds of a side.
+- **Two seeds or fewer give no verdict**, nor does a difference without an interval. Where so many of a claim's
+  comparisons lack one that it could not hold whatever the others are, its state says how many have one.
+- **Diagnosticity** is how often a metric prefers an explanation to a random one; "ties lost" counts a tie as not
+  preferred.
 
 | state | when |
 |---|---|
@@ -102,7 +105,7 @@ def _figures(findings: Sequence[Finding], paper: bool) -> str:
     if not known:
         return ""
     values = [float((one.paper if paper else one.ours) or 0.0) for one in known]
-    if len(findings) > SHOWN:
+    if len(known) > SHOWN:
         return f"{len(known)} comparisons: {_signed(min(values))} to {_signed(max(values))}"
     lines = []
     for one, value in zip(known, values, strict=True):
@@ -116,9 +119,13 @@ def _figures(findings: Sequence[Finding], paper: bool) -> str:
 def _state(claim: Claim) -> str:
     if claim.seeds < FEWEST_SEEDS:
         return f"**{claim.state}**: {claim.seeds} seed{'s' * (claim.seeds > 1)}"
+    tested = sum(one.tested for one in claim.findings)
+    if tested < claim.at_least and claim.state == "cannot be told":
+        return f"**{claim.state}**: {tested or 'none'} of {len(claim.findings)} comparisons with an interval"
+    after = f"<br>{claim.after}" if claim.after else ""
     if claim.p is None or claim.p >= 1:
-        return f"**{claim.state}**"
-    return f"**{claim.state}**, p {f'= {claim.p:.2g}' if claim.p >= 0.0001 else '< 0.0001'} corrected"
+        return f"**{claim.state}**{after}"
+    return f"**{claim.state}**, p {f'= {claim.p:.2g}' if claim.p >= 0.0001 else '< 0.0001'} corrected{after}"
 
 
 def _claimed(claim: Claim) -> str:
@@ -152,18 +159,22 @@ def _tried(claims: Sequence[Claim]) -> list[str]:
 
 
 def _untried(claims: Sequence[Claim]) -> str:
-    """The claims that nothing can judge, under the reason why."""
-    parts = []
-    for why in dict.fromkeys(claim.untried for claim in claims):
-        rows = [[_claimed(claim), _figures(claim.findings, paper=True)] for claim in claims if claim.untried == why]
-        parts.append(f"**{why[:1].upper()}{why[1:]}.**\n\n{_table([UNTRIED, *rows])}")
-    return "\n\n".join(parts)
+    """The reasons why nothing can judge some claims, a letter each, and these claims."""
+    reasons = {claim.says: claim.untried.split("; ") for claim in claims}
+    every = dict.fromkeys(why for several in reasons.values() for why in several)
+    letters = {why: ascii_lowercase[n] for n, why in enumerate(every)}
+    told = "\n".join(f"- **{letter}**: {why}." for why, letter in letters.items())
+    rows = [
+        [_claimed(claim), _figures(claim.findings, paper=True), ", ".join(letters[why] for why in reasons[claim.says])]
+        for claim in claims
+    ]
+    return f"Why not:\n\n{told}\n\n{_table([UNTRIED, *rows])}"
 
 
 def _told(claims: Mapping[str, Sequence[Claim]], state: State) -> str:
     """The claims of a state in a list, for those who read no tables."""
     return "\n".join(
-        f"- {PAPERS[recipe][0]}: {claim.says} (*{claim.where}*)"
+        f"- {PAPERS[recipe][0]}: {claim.says} (*{claim.where}*){f' {claim.after}' if claim.after else ''}"
         for recipe, rows in claims.items()
         for claim in rows
         if claim.state == state
@@ -272,7 +283,7 @@ def _mark(x: float, y: float, shape: int, colour: str) -> str:
 # -- pages --------------------------------------------------------------------------------------------------
 
 TRIED = ("the claim", "state", "the paper", "ours", "run")
-UNTRIED = ("the claim", "the paper")
+UNTRIED = ("the claim", "the paper", "why not")
 
 
 def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:

@@ -127,6 +127,13 @@ def test_an_interval_counts_by_its_degrees_of_freedom_or_by_the_fewest_there_can
         assert found.p_for == pytest.approx(t.sf(0.2 / (0.1 / t.ppf(0.975, freedom)), freedom))
 
 
+def test_a_comparison_without_an_interval_or_a_p_is_not_tested(tmp_path):
+    findings = [SEEDS, "ours = 0.2, low = -0.1, high = 0.5", "ours = 0.5, p = 0.002", "ours = 0.2", ""]
+    listed = ", ".join(f"{{ of = 'a'{', ' * bool(one)}{one} }}" for one in findings)
+    (claim,) = claims(tmp_path, f'direction = "higher"\nseeds = 3\nfindings = [{listed}]')
+    assert [one.tested for one in claim.findings] == [True, True, True, False, False]
+
+
 @pytest.mark.parametrize(
     "table",
     [

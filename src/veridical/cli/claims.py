@@ -12,7 +12,8 @@
                   high = 0.34 }]        the paper's figure is looked up in the line: the first less the second (which
                                         may be of another line, named by `less`)
     percent = true                      if the paper's figures are in per cent and ours are not
-    untried = "..."                     why there is nothing to judge by
+    untried = "..."                     why there is nothing to judge by; several reasons with semicolons
+    after = "..."                       what was done to the claim or its runs after a look at figures
 
 A finding has a 95% interval (`ours`, `low`, `high`, and its degrees of `freedom` where they are on record), the values
 of the seeds (`by_seed`, `baseline_by_seed`, from which a Welch interval is made), an exact two-sided p (`ours`, `p`),
@@ -51,6 +52,11 @@ class Finding:
     p_for: float = 1.0  # one-sided: how easily chance would give it if the claim were wrong
     p_against: float = 1.0  # or if it were right
 
+    @property
+    def tested(self) -> bool:
+        """Whether chance was reckoned with: there is an interval, or a p."""
+        return self.low is not None or min(self.p_for, self.p_against) < 1
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -69,6 +75,7 @@ class Claim:
     cost: str
     untried: str
     note: str
+    after: str = ""
     state: State = "untried"
     p: float | None = None  # after Holm's correction over the paper's claims that have figures
 
@@ -119,6 +126,7 @@ def _claim(row: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -> Cl
         cost=row.get("cost", ""),
         untried=row.get("untried", ""),
         note=row.get("note", ""),
+        after=row.get("after", ""),
     )
 
 
