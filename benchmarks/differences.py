@@ -4,8 +4,8 @@
 
 The second less the first, metric by metric and method by method, with a 95% interval over texts and seeds; then, of
 each model, every method less every other one. Folders of `veridical audit` do as well; where they hold several corpora,
-a corpus stands before the metric. Lines are those of a recipe's `findings`; behind them stand the means of
-the seeds.
+a corpus stands before the metric, and of each model its own corpus, the first, is compared with every other. Lines are
+those of a recipe's `findings`; behind them stand the means of the seeds.
 
 With --paired the folders of both are of the same seeds in the same order, and a seed's two models are compared with
 each other: they began with the same weights and saw the same texts in the same order, so that what they share does not
@@ -19,6 +19,9 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 
+import numpy as np
+
+from benchmarks.claimed import finding, of_mean
 from veridical.audits.evaluate import read_cells
 from veridical.probes.guidance.change import Change, changes
 
@@ -46,6 +49,31 @@ def paired(these: Seeds, those: Seeds) -> tuple[Seeds, Seeds]:
     return [dict.fromkeys(gap, 0.0) for gap in gaps], gaps
 
 
+def home_less(side: Mapping[tuple[str, str], Seeds]) -> list[str]:
+    """Of every metric and method the models' own corpus less another: seeds are paired, texts are not."""
+    lines = []
+    home = next(iter(side))[0].partition(": ")[0]
+    for (metric, method), elsewhere in side.items():
+        corpus, _, of = metric.partition(": ")
+        if not of or corpus == home:
+            continue
+        here = side[f"{home}: {of}", method]
+        gaps = np.array([seed_mean(a) - seed_mean(b) for a, b in zip(here, elsewhere, strict=True)])
+        parts = [of_mean(gaps), of_mean(text_means(here)), of_mean(text_means(elsewhere))]
+        lines.append(finding(f"{of}, {method}: {home} less {corpus}", float(gaps.mean()), parts))
+    return lines
+
+
+def seed_mean(values: Mapping[str, float]) -> float:
+    return sum(values.values()) / len(values)
+
+
+def text_means(seeds: Seeds) -> np.ndarray:
+    """Of every text its mean over the seeds that have a value."""
+    texts = dict.fromkeys(text for seed in seeds for text in seed)
+    return np.array([np.mean([seed[text] for seed in seeds if text in seed]) for text in texts])
+
+
 def line(of: str, change: Change) -> str:
     if change.low is None or change.high is None:
         return f"{{ of = {of!r}, ours = {change.difference:.4f} }}  # too few seeds or texts"
@@ -54,7 +82,7 @@ def line(of: str, change: Change) -> str:
 
 
 def means(seeds: Seeds) -> str:
-    return ", ".join(f"{sum(values.values()) / len(values):.3f}" for values in seeds)
+    return ", ".join(f"{seed_mean(values):.3f}" for values in seeds)
 
 
 def main() -> None:
@@ -73,6 +101,8 @@ def main() -> None:
             line(f"{metric}, {method}", change), "|", means(first[metric, method]), "->", means(second[metric, method])
         )
     for name, side in ((before, first), (after, second)):
+        for told in home_less(side):
+            print(name, told)
         for metric in dict.fromkeys(metric for metric, _ in side):
             methods = [method for of, method in side if of == metric]
             pairs = {(a, b): paired(side[metric, a], side[metric, b]) for a, b in permutations(methods, 2)}

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
-from scipy.special import stdtrit
 
 import veridical
+from benchmarks.claimed import Part, finding, of_mean
 from veridical.core.records import Example, Explained
 from veridical.metric.jaccard import jaccard
 from veridical.model.classifier import Classifier
@@ -42,22 +42,11 @@ def apart(pairs: Pairs, models: Sequence[int]) -> np.ndarray:
     return blank(pairs, models) - alike(pairs, models)
 
 
-def seeds_variance(statistic: Statistic, pairs: Pairs, models: Sequence[int]) -> float:
-    """The jackknife's, of the statistic's mean over texts."""
+def of_seeds(statistic: Statistic, pairs: Pairs, models: Sequence[int]) -> Part:
+    """What seeds add to the variance of the statistic's mean over texts: the jackknife's."""
     n = len(models)
     without = np.array([statistic(pairs, [m for m in models if m != left]).mean() for left in models])
-    return float((n - 1) / n * ((without - without.mean()) ** 2).sum())
-
-
-def finding(of: str, values: np.ndarray, seeds: Sequence[tuple[float, int]]) -> str:
-    """The line of a difference whose values by text these are; of the seeds of each side the variance and number."""
-    parts = [(values.var(ddof=1) / len(values), len(values) - 1), *((each, n - 1) for each, n in seeds)]
-    variance = sum(part for part, _ in parts)
-    freedom = variance**2 / sum(part**2 / free for part, free in parts)
-    half = float(stdtrit(freedom, 0.975) * np.sqrt(variance))
-    mean = float(values.mean())
-    between = f"low = {mean - half:.4f}, high = {mean + half:.4f}, freedom = {freedom:.1f}"
-    return f"{{ of = {of!r}, ours = {mean:.4f}, {between} }}"
+    return float((n - 1) / n * ((without - without.mean()) ** 2).sum()), n - 1
 
 
 def main() -> None:
@@ -80,12 +69,14 @@ def main() -> None:
         pairs = {name: pairs_of([untrained, *side], texts, method, given.share) for name, side in sides.items()}
         (before, first), (after, second) = pairs.items()
         models = {name: range(len(side)) for name, side in sides.items()}
-        change = alike(second, models[after]) - alike(first, models[before])
-        both = [(seeds_variance(alike, of, models[name]), len(models[name])) for name, of in pairs.items()]
-        print("  ", finding(f"{after} less {before}, trained models", change, both))
+        for what, statistic in (("trained models", alike), ("with the untrained model", blank)):
+            change = statistic(second, models[after]) - statistic(first, models[before])
+            seeds = [of_seeds(statistic, of, models[name]) for name, of in pairs.items()]
+            print("  ", finding(f"{after} less {before}, {what}", change.mean(), [of_mean(change), *seeds]))
         for name, of in pairs.items():
-            seeds = (seeds_variance(apart, of, models[name]), len(models[name]))
-            print("  ", finding(f"{name}: untrained less trained", apart(of, models[name]), [seeds]))
+            gap = apart(of, models[name])
+            parts = [of_mean(gap), of_seeds(apart, of, models[name])]
+            print("  ", finding(f"{name}: untrained less trained", gap.mean(), parts))
             print("  ", name, "pairs", {pair: round(float(values.mean()), 4) for pair, values in of.items()})
 
 

@@ -156,3 +156,13 @@ def test_ends_of_intervals_are_rounded_and_no_zero_is_negative(low, high, words)
 )
 def test_a_time_that_is_foretold_is_no_finer_than_it_is_known(seconds, words):
     assert roughly(seconds) == words
+
+
+def test_other_corpora_may_have_fewer_texts():
+    clf = Classifier(*tiny("bert"), name="tiny")
+    rows = [Example(f"t{k}", f"a text of number {k}", k % 3) for k in range(9)]
+    home, away = (Dataset(name, tuple(clf.labels), {"test": tuple(rows)}) for name in ("home", "away"))
+    one, other = corpora_of(clf, home, [away], split="test", limit=6, seed=0, ood_limit=3)
+    assert (len(one.examples), len(other.examples)) == (6, 3)
+    one, other = corpora_of(clf, home, [away], split="test", limit=6, seed=0)
+    assert (len(one.examples), len(other.examples)) == (6, 6)

@@ -79,7 +79,7 @@ class AuditOptions:
     ood: opt.Ood = ()
     split: opt.Split = "test"
     limit: Annotated[Count | None, Help("At most so many texts per corpus.", default=f"{LOOKS[-1]}")] = None
-    ood_limit: Annotated[Count | None, Hidden("The same of every other corpus.", default="as many")] = None
+    ood_limit: Annotated[Count | None, Help("The same of every other corpus.", default="as many")] = None
     quick: Annotated[bool, Help(f"A first verdict, within {QUICK_PASSES} passes.")] = False
     thorough: Annotated[bool, Help(f"Up to {THOROUGH[-1]} texts, where fewer do not settle it.")] = False
     fixed: Annotated[Count | None, Help("Every method on N texts, looked at once, instead of stopping early.")] = None
