@@ -3,7 +3,8 @@
     python -m benchmarks.curves roar/babi1-small
 
 Of every measure: eq. 3; the score at every amount; how much is lost over the first step and, at most, over a later one
-(figure 4); the share of the importance that the top tenth of a text's tokens holds (figure 6).
+(figure 4); the share of the importance that the top tenth of a text's tokens holds (figure 6); seconds of explaining
+all texts (table 7).
 """
 
 from __future__ import annotations
@@ -46,6 +47,16 @@ def top_tenth(folder: Path, summary: RoarSummary, measure: str) -> list[float]:
     return means
 
 
+def explained_in(folder: Path, summary: RoarSummary, measure: str) -> list[float]:
+    """By seed, seconds of an explanation of all texts, mean over those of the texts masked so far."""
+    means = []
+    for seed in summary.settings.seeds:
+        passes = list((folder / f"seed{seed}" / place(measure)).rglob("order"))
+        tables = [store.read_parts(split, ["seconds"]) for each in passes for split in each.iterdir()]
+        means.append(sum(sum(table["seconds"].to_pylist()) for table in tables) / len(passes))
+    return means
+
+
 def shares(summary: RoarSummary, measure: str) -> list[float]:
     return [row.top for row in summary.sparsity if row.measure == measure and row.unit == "share"]
 
@@ -71,6 +82,8 @@ def main() -> None:
     held = {area.measure: top_tenth(folder, summary, area.measure) for area in summary.areas}
     for measure, values in held.items():
         print(f"{measure}: the top tenth holds {np.mean(values):.3f}, by seed {listed(values)}")
+        seconds = explained_in(folder, summary, measure)
+        print(f"    all texts are explained in {np.mean(seconds):.3f} s, by seed {listed(seconds)}")
 
 
 if __name__ == "__main__":

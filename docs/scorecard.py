@@ -48,10 +48,12 @@ then worded anew, split or added. Where runs were added after a look at the figu
 - **Direction and margin.** A claim is one or more comparisons, each with a direction (higher, lower, the same, not
   lower, not higher) and the least difference that counts. A difference is as claimed if it is surely on the right side
   of 0 and measured at the margin or more. It speaks against the claim if it is surely below the margin, or surely the
-  other way. "The same" means surely within the margin, "not lower" surely no lower than it. "Surely" is at the level
-  below.
-- **Level.** 5%, two-sided. A claim is one test: all of its comparisons have to hold, or as many as the row says (a
-  partial conjunction). Holm's correction is over all claims of the paper that have figures.
+  other way: with a margin of 0.05 and "higher", +0.08 (+0.02 to +0.14) is as claimed, +0.01 (-0.02 to +0.04) speaks
+  against it, and +0.06 (-0.01 to +0.13) settles nothing. "The same" means surely within the margin, "not lower" surely
+  no lower than it. "Surely" is at the level below.
+- **Level.** 5%, two-sided. A claim is one test: all of its comparisons have to hold, or as many as the row says. Where
+  all have to, the least sure one decides whether it holds, and a single one that surely does not makes it fail.
+  Holm's correction is over all claims of the paper that have figures.
 - **Intervals** allow for other texts and other seeds; those of areas and layers, of most macro-F1 and where a note says
   so for other seeds alone. A p follows from the interval and its degrees of freedom; where these are not on record,
   from the fewest there can be, one less than the seeds of a side.
@@ -121,7 +123,9 @@ def _state(claim: Claim) -> str:
         return f"**{claim.state}**: {claim.seeds} seed{'s' * (claim.seeds > 1)}"
     tested = sum(one.tested for one in claim.findings)
     if tested < claim.at_least and claim.state == "cannot be told":
-        return f"**{claim.state}**: {tested or 'none'} of {len(claim.findings)} comparisons with an interval"
+        count = len(claim.findings)
+        few = f"{tested or 'none'} of {count} comparisons with an" if count > 1 else "no"
+        return f"**{claim.state}**: {few} interval"
     after = f"<br>{claim.after}" if claim.after else ""
     if claim.p is None or claim.p >= 1:
         return f"**{claim.state}**{after}"
@@ -290,12 +294,16 @@ def _section(recipe: str, claims: Sequence[Claim], plotted: int) -> str:
     name, authors = PAPERS[recipe]
     counts = counted(Counter(claim.state for claim in claims))
     if plotted:
-        shown = f"![Figures of {authors} against ours](scorecard-{recipe}.svg)\n\n{plotted} figures that both have."
+        shown = f"![Figures of {authors} against ours](scorecard-{recipe}.svg)\n\n"
+        shown += f"The plot has the {plotted} figures that the paper and we both have."
     else:
         shown = "No figure of a table is there on both sides yet, so there is no plot."
+    file = f"recipes/{recipe}.toml"
     parts = [
-        f"## {name}: {authors}\n{counts}. [Its page]({recipe}.md). What decides a row is made by "
-        f"`veridical run recipes/{recipe}.toml --only LINE`, with `--unrun` where the line was not run yet.",
+        f"## {name}: {authors}\n{counts}. [Its page]({recipe}.md). A row names lines of `{file}`, with their commands: "
+        "the paper's own, and those of the stand-in that made our figures. "
+        f"`veridical run {file} --only LINE` runs one, with `--unrun` if it was not run yet. "
+        "Where a line's command is not one of `veridical`, or is that of other lines, it says so.",
         shown,
     ]
     if tried := [claim for claim in claims if claim.state != "untried"]:
@@ -319,9 +327,12 @@ def pages() -> dict[Path, str]:
         sections.append(_section(recipe, every[recipe], len(points)))
     together = Counter(claim.state for claims in every.values() for claim in claims)
     rows.append(["all", *(str(together[state]) for state in STATES), str(together.total())])
-    summary = f"{counted(together)}.\n\n{_table(rows)}\n"
-    decided = [f"**What {state}**\n\n{_told(every, state)}\n" for state in ("holds", "fails") if together[state]]
-    texts[DOCS / "scorecard.md"] = "\n".join([LEAD, f"## Summary\n{summary}", *decided, RULES, *sections])
+    decided = [claim for claims in every.values() for claim in claims if claim.state in ("holds", "fails")]
+    again = sum(bool(claim.after) for claim in decided)
+    looked = f" Of the {len(decided)} that hold or fail, {again} were run or worded again after a look at figures."
+    summary = f"{counted(together)}.{looked if again else ''}\n\n{_table(rows)}\n"
+    told = [f"**What {state}**\n\n{_told(every, state)}\n" for state in ("holds", "fails") if together[state]]
+    texts[DOCS / "scorecard.md"] = "\n".join([LEAD, f"## Summary\n{summary}", *told, RULES, *sections])
     readme = ROOT / "README.md"
     before, _, after = readme.read_text(encoding="utf-8").partition(BEGIN)
     texts[readme] = f"{before}{BEGIN}{summary}{END}{after.partition(END)[2]}"
