@@ -60,6 +60,8 @@ def main() -> None:
     given = parser.parse_args()
     texts = list(veridical.load_data(given.data, limit=given.limit).splits["test"])
     runs = {name: folders.split(",") for name, folders in (side.split("=", 1) for side in given.sides)}
+    if min(map(len, runs.values())) < 3:
+        parser.error("the jackknife leaves a model out and needs a pair still: give three runs of a side, or more.")
     sides = {name: [veridical.load(folder) for folder in folders] for name, folders in runs.items()}
     some = next(iter(sides.values()))[0]
     untrained = veridical.load(given.untrained, labels=some.labels)
