@@ -256,8 +256,8 @@ def plot(points: Sequence[Pair], title: str) -> str:
         f'<line x1="{across(low)}" y1="{up(low)}" x2="{across(high)}" y2="{up(high)}" stroke="#888" '
         'stroke-dasharray="4 3"/>',
     ]
-    for n in range(5):
-        tick = low + (high - low) * n / 4
+    for n in range(round(4 * (high - low) / high) + 1):
+        tick = low + high * n / 4
         label = f"{tick:g}"
         parts.append(f'<text x="{across(tick)}" y="{TOP + SIDE + 16}" text-anchor="middle">{label}</text>')
         parts.append(f'<text x="{LEFT - 6}" y="{up(tick) + 4}" text-anchor="end">{label}</text>')
@@ -270,7 +270,7 @@ def plot(points: Sequence[Pair], title: str) -> str:
     for n, of in enumerate(groups, len(places) + 1):
         parts.append(f'<rect x="{LEFT + SIDE + 18}" y="{TOP + 6 + 20 * n}" width="12" height="12" ')
         parts[-1] += f'fill="{COLOURS[groups[of] % 7]}"/>'
-        parts.append(f'<text x="{LEFT + SIDE + 36}" y="{TOP + 16 + 20 * n}">{of}</text>')
+        parts.append(f'<text x="{LEFT + SIDE + 36}" y="{TOP + 16 + 20 * n}">{of.replace("_", " ")}</text>')
     return "\n".join([*parts, "</svg>\n"])
 
 
