@@ -340,11 +340,11 @@ def test_stopped_at_every_file_it_writes_it_ends_with_the_same_tables(tmp_path, 
     expected = results(small(tmp_path / "calm").folder)
     real, left, stops = store.replacing, [0], 0
 
-    def replacing(path):
+    def replacing(path, **how):
         if left[0] == 0:
             raise Stop
         left[0] -= 1
-        return real(path)
+        return real(path, **how)
 
     monkeypatch.setattr(store, "replacing", replacing)
     while True:
