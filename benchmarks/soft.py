@@ -146,7 +146,7 @@ def main() -> None:
     for given in sys.argv[1:]:
         task, _, folders = given.partition("=")
         summaries = [read_summary(Path(folder)) for folder in folders.split(",")]
-        for control in CONTROLS:
+        for control in (each for each in CONTROLS if rows_of(summaries[0], each)):
             told(task, summaries, control)
             differences(task, [Path(folder) for folder in folders.split(",")], control)
             spread(task, summaries, control)
