@@ -33,7 +33,10 @@ def decided(clf: Classifier, texts: Sequence[Example]) -> np.ndarray:
 
 def score(truth: np.ndarray, predicted: np.ndarray, classes: int) -> float:
     one_hot = np.eye(classes, dtype=bool)
-    return float(macro_f1(one_hot[truth], one_hot[predicted]) or 0.0)
+    value = macro_f1(one_hot[truth], one_hot[predicted])
+    if value is None:
+        raise ValueError("macro-F1 is undefined: there are no texts")
+    return value
 
 
 def of_texts(truth: np.ndarray, before: np.ndarray, after: np.ndarray, classes: int) -> tuple[float, int]:
@@ -63,10 +66,10 @@ def main() -> None:
         rows = [example for split in given.split.split(",") for example in data.splits[split]][: given.limit]
         texts = relabel(rows, data.labels, labels)
         truth = np.array([example.label for example in texts])
-        said = {name: np.array([decided(clf, texts) for clf in side]) for name, side in sides.items()}
-        values = {name: [score(truth, seed, len(labels)) for seed in side] for name, side in said.items()}
+        predictions = {name: np.array([decided(clf, texts) for clf in side]) for name, side in sides.items()}
+        values = {name: [score(truth, seed, len(labels)) for seed in side] for name, side in predictions.items()}
         means = {name: np.array(each) for name, each in values.items()}
-        parts = [of_texts(truth, said[first], said[second], len(labels)), *map(of_mean, means.values())]
+        parts = [of_texts(truth, predictions[first], predictions[second], len(labels)), *map(of_mean, means.values())]
         gap = float(means[second].mean() - means[first].mean())
         print(finding(f"{data.name}: {second} less {first}", gap, parts), f" # {len(texts)} texts")
         for name, each in values.items():

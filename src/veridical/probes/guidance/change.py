@@ -79,8 +79,6 @@ def changes(
 
 def interval(base: np.ndarray, guided: np.ndarray) -> Interval:
     """The difference of means and its 95% interval over texts and seeds. [seeds, texts] each"""
-    from scipy.special import stdtrit
-
     texts = base.shape[1]
     if not texts:
         return Interval()
@@ -92,6 +90,13 @@ def interval(base: np.ndarray, guided: np.ndarray) -> Interval:
     for side in (base, guided):
         means = np.nanmean(side, axis=1)
         parts.append((np.nanvar(means, ddof=1) / len(means), len(means) - 1))
+    return around(difference, parts)
+
+
+def around(difference: float, parts: Sequence[tuple[float, int]]) -> Interval:
+    """The interval of a difference from the parts of its variance, each with its degrees of freedom."""
+    from scipy.special import stdtrit
+
     variance = sum(part for part, _ in parts)
     if variance <= 1e-18:
         return Interval(difference, difference, difference)
